@@ -1,0 +1,31 @@
+# Everything runs from .venv; `make test` on a machine with only Python makes it first.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+CODE := $(wildcard adatkg_core trainer replay streams adatkg_cli tests benchmarks)
+
+.PHONY: setup test lint format clean
+
+setup: $(STAMP)
+
+# Bytecode is compiled here because some machines forbid it at run time, where it costs seconds per process.
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet uv -c constraints.txt
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -e '.[dev]' -c constraints.txt
+	touch $@
+
+test: lint
+	$(BIN)/pytest -q
+
+lint: $(STAMP)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy --strict $(CODE)
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache dist

@@ -1,0 +1,1 @@
+"""Publishes a data set to Kafka in chronological order."""

@@ -1,0 +1,1 @@
+"""The Faust application: events in, predictions out."""
