@@ -1,0 +1,183 @@
+"""The one configuration object: a shipped name or a TOML file, then overrides."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from adatkg_core.errors import InputError
+
+Protocol = Literal["streaming", "snapshot"]
+Timing = Literal["before", "after"]
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The paper's model; every cell of its ablation tables is one setting of these."""
+
+    dim: int = 128
+    layers: int = 2
+    heads: int = 8
+    dropout: float = 0.1
+    encoder: str = "minilm"
+    entity: Literal["text", "learned"] = "text"
+    chain_length: int = 10
+    chain_window: int = 14
+    chain_capacity: int = 64
+    prior: bool = True
+    codes: int = 100
+    prototype_decay: float = 0.99
+    memory: Literal["none", "ema", "gru", "attention"] = "ema"
+    decay: Literal["shared", "entity", "dimension"] = "shared"
+    ring: int = 16
+    gate: Literal["adaptive", "constant"] = "adaptive"
+    timing: Timing = "before"
+    filters: int = 50
+    kernel: int = 3
+
+
+@dataclass(frozen=True)
+class RecallConfig:
+    """What recurred, and what recurred for similar names. Half lives are in ticks."""
+
+    enabled: bool = True
+    fast: float = 7.0
+    slow: float = 60.0
+    pair_slots: int = 512
+    relation_slots: int = 2048
+    neighbours: int = 30
+    cold_below: int = 20
+    heads: int = 4
+    hidden: int = 48
+    relation_dim: int = 16
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How the parameters are learned and which epoch is kept."""
+
+    protocol: Protocol = "streaming"
+    model: bool = True
+    epochs: int = 10
+    patience: int = 3
+    lr: float = 1e-3
+    recall_lr: float = 3e-3
+    weight_decay: float = 1e-5
+    clip: float = 1.0
+    vq_weight: float = 0.1
+    batch: int = 512
+    select: tuple[str, ...] = ("all",)
+    valid_every: int = 1
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that shapes a bundle."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    recall: RecallConfig = field(default_factory=RecallConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as written into a bundle."""
+        return dataclasses.asdict(self)
+
+
+def shipped_configs() -> list[str]:
+    """The names of the configurations inside the package."""
+    folder = resources.files("adatkg_core") / "configs"
+    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
+
+
+def load_config(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> Config:
+    """A shipped configuration or a TOML file; overrides are dotted keys such as `train.epochs`."""
+    if name_or_path in shipped_configs():
+        text = (resources.files("adatkg_core") / "configs" / f"{name_or_path}.toml").read_text("utf-8")
+    else:
+        path = Path(name_or_path)
+        if not path.is_file():
+            known = ", ".join(shipped_configs())
+            raise InputError(f"config {name_or_path}: no such file; give a TOML file or one of: {known}")
+        text = path.read_text("utf-8")
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"config {name_or_path}: not TOML: {error}; mend the line it names") from error
+    for dotted, value in (overrides or {}).items():
+        section, _, key = dotted.partition(".")
+        values.setdefault(section, {})[key] = value
+    return config_from_dict(values, where=f"config {name_or_path}")
+
+
+def config_from_dict(values: Mapping[str, Any], where: str) -> Config:
+    """Checked: an unknown section or key, or a value of the wrong type, is an error that names it."""
+    sections = {f.name: f.default_factory for f in dataclasses.fields(Config)}
+    parts: dict[str, Any] = {}
+    for name, section in values.items():
+        if name not in sections:
+            raise InputError(f"{where}: unknown section [{name}]; known: {', '.join(sections)}")
+        if not isinstance(section, Mapping):
+            raise InputError(f"{where}: [{name}] must be a table of settings")
+        parts[name] = _section(sections[name], section, f"{where}: [{name}]")  # type: ignore[arg-type]
+    config = Config(**parts)
+    _check_ranges(config, where)
+    return config
+
+
+def _section(cls: type, values: Mapping[str, Any], where: str) -> Any:
+    hints = get_type_hints(cls)
+    checked: dict[str, Any] = {}
+    for key, value in values.items():
+        if key not in hints:
+            raise InputError(f"{where} unknown key `{key}`; known: {', '.join(hints)}")
+        checked[key] = _typed(hints[key], value, f"{where} {key}")
+    return cls(**checked)
+
+
+def _typed(hint: Any, value: Any, where: str) -> Any:
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise InputError(f"{where} = {value!r}: must be one of {', '.join(map(str, get_args(hint)))}")
+        return value
+    if get_origin(hint) is tuple:
+        if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+            raise InputError(f"{where} = {value!r}: must be a list of strings")
+        return tuple(value)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+        raise InputError(f"{where} = {value!r}: must be a {hint.__name__}")
+    return value
+
+
+def _check_ranges(config: Config, where: str) -> None:
+    model, recall, train = config.model, config.recall, config.train
+    rules = {
+        "model.dim must be a positive multiple of 4 and of model.heads": (
+            model.dim > 0 and model.heads > 0 and model.dim % 4 == 0 and model.dim % model.heads == 0
+        ),
+        "model.dropout must be in [0, 1)": 0 <= model.dropout < 1,
+        "model.layers, chain_length, chain_window, codes, ring, filters must be at least 1": (
+            min(model.layers, model.chain_length, model.chain_window, model.codes, model.ring, model.filters) >= 1
+        ),
+        "model.kernel must be odd": model.kernel % 2 == 1,
+        "model.chain_capacity must be at least model.chain_length": model.chain_capacity >= model.chain_length,
+        "model.prototype_decay must be in (0, 1]": 0 < model.prototype_decay <= 1,
+        "recall.fast and recall.slow must be positive": recall.fast > 0 and recall.slow > 0,
+        "recall.pair_slots and recall.relation_slots must be multiples of 16": (
+            recall.pair_slots >= 16
+            and recall.relation_slots >= 16
+            and recall.pair_slots % 16 == recall.relation_slots % 16 == 0
+        ),
+        "train.epochs, batch and valid_every must be at least 1": min(train.epochs, train.batch, train.valid_every) >= 1,
+        "train.model = false needs recall.enabled": train.model or recall.enabled,
+    }
+    for rule, holds in rules.items():
+        if not holds:
+            raise InputError(f"{where}: {rule}")

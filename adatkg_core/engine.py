@@ -1,0 +1,354 @@
+"""The engine: one graph's live state and the answers read from it, offline and online alike.
+
+A prediction is a function of the log before it and of the model. Facts at the watermark W are pending: a read at a
+later time sees them through a commit that can be taken back, a read at W or before does not see them at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from adatkg_core.catalog import Catalog
+from adatkg_core.commit import commit
+from adatkg_core.datasets import text_of
+from adatkg_core.encoder import TextEncoder
+from adatkg_core.errors import InputError
+from adatkg_core.events import Answer, Fact, Prediction, Query, Refusal
+from adatkg_core.model import AdaTKG, View
+from adatkg_core.ranking import rank_targets
+from adatkg_core.state import GraphState
+from adatkg_core.tensors import grown
+
+LatePolicy = Literal["apply", "refuse"]
+CHUNK = 256  # queries scored at once; bounds memory, never changes an answer
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What became of the facts given: how many were taken in, how many of these late, and which were refused."""
+
+    applied: int
+    late: int
+    refused: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A graph's whole state: tensors and plain values."""
+
+    tensors: dict[str, Tensor]
+    meta: dict[str, Any]
+
+
+class Engine:
+    """`advance`, `observe`, `predict`, `snapshot`, `restore` for one graph."""
+
+    def __init__(
+        self,
+        model: AdaTKG,
+        relations: Sequence[str],
+        encoder: TextEncoder,
+        *,
+        entities: Sequence[str] = (),
+        late: LatePolicy = "apply",
+        max_jump: int = 1_000,
+    ) -> None:
+        """`entities` are candidates from the start; the state lives where the model's parameters are."""
+        self.model = model.eval()
+        self.relations = {name: row for row, name in enumerate(relations)}
+        self.encoder = encoder
+        self.late, self.max_jump = late, max_jump
+        self.device = model.relation_text.device
+        self.state = GraphState(model.config, model.relation_text.shape[1], len(relations), self.device)
+        self.catalog = Catalog()
+        self.watermark: int | None = None
+        self._pending = torch.zeros((16, 3), dtype=torch.int64, device=self.device)
+        self._n_pending = 0
+        self._tentative = False
+        self._view: View | None = None
+        self.register(entities)
+        self._visible = len(self.catalog)
+
+    # -- time and facts ---------------------------------------------------------------------------------------
+
+    def advance(self, time: int) -> None:
+        """Time passes: when the watermark moves on, what was pending becomes part of the state."""
+        if self.watermark is not None and time <= self.watermark:
+            return
+        if self._n_pending:
+            self._include_pending()
+            self.state.keep()
+            self._tentative, self._n_pending = False, 0
+        self._visible = len(self.catalog)
+        self.watermark = time
+
+    def observe(self, facts: Sequence[Fact]) -> Observed:
+        """Take in facts in log order. A fact that cannot be used is refused with its reason, the rest goes on."""
+        rows = [self.relations.get(fact.r, -1) for fact in facts]
+        refused = [
+            Refusal(i, f"unknown relation {facts[i].r!r}: the present model does not know it")
+            for i, row in enumerate(rows)
+            if row < 0
+        ]
+        times = [fact.t for fact in facts]
+        taken = [i for i, row in enumerate(rows) if row >= 0]
+        taken, too_far = self._within_reach(taken, times)
+        refused += too_far
+        late = self._late(taken, times)
+        if self.late == "refuse":
+            refused += [Refusal(i, f"late: time {times[i]} is before the watermark") for i in sorted(late)]
+            taken = [i for i in taken if i not in late]
+        self.register([name for i in taken for name in (facts[i].s, facts[i].o)])
+        subject = self.catalog.rows([facts[i].s for i in taken])
+        other = self.catalog.rows([facts[i].o for i in taken])
+        columns = (subject, [rows[i] for i in taken], other, [times[i] for i in taken])
+        if taken:
+            self.observe_rows(torch.tensor(columns, device=self.device).T)
+        return Observed(len(taken), len(late) if self.late == "apply" else 0, tuple(sorted(refused, key=_index)))
+
+    def observe_rows(self, facts: Tensor) -> None:
+        """Take in facts [n, 4] given as rows of catalog and relations; a late one counts as of the watermark."""
+        times = facts[:, 3].cummax(0).values
+        if self.watermark is not None:
+            times = times.clamp(min=self.watermark)
+        steps, sizes = torch.unique_consecutive(times, return_counts=True)
+        for time, part in zip(steps.tolist(), facts[:, :3].split(sizes.tolist()), strict=True):
+            self.advance(time)
+            self._exclude_pending()
+            end = self._n_pending + part.shape[0]
+            self._pending = grown(self._pending, end)
+            self._pending[self._n_pending : end] = part
+            self._n_pending = end
+
+    def register(self, names: Sequence[str]) -> None:
+        """Give each new name a row: its text is read once, its memory starts empty."""
+        fresh = self.catalog.add(names)
+        if not fresh:
+            return
+        start = self.state.entities
+        self.state.reserve(start + len(fresh))
+        self._write_text(start, fresh)
+        self.state.entities = start + len(fresh)
+        self._view = None
+
+    # -- reading ----------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def predict(self, queries: Sequence[Query]) -> list[Prediction | Refusal]:
+        """A ranked list for each query, from the facts before it in the log with time below its own."""
+        answers: list[Prediction | Refusal | None] = [None] * len(queries)
+        groups: dict[int, list[int]] = {}
+        for i, query in enumerate(queries):
+            reason = self._unfit(query)
+            if reason:
+                answers[i] = Refusal(i, reason)
+            else:
+                groups.setdefault(max(query.t, self.watermark or query.t), []).append(i)
+        for time in sorted(groups):
+            for start in range(0, len(groups[time]), CHUNK):
+                part = groups[time][start : start + CHUNK]
+                for i, answer in zip(part, self._answer([queries[i] for i in part], time), strict=True):
+                    answers[i] = answer
+        return [answer for answer in answers if answer is not None]
+
+    @torch.no_grad()
+    def score_rows(self, subject: Tensor, relation: Tensor, time: int) -> Iterator[tuple[slice, Tensor]]:
+        """Scores of all visible entities for queries given as rows [B] at one time, a chunk at a time."""
+        view, visible = self._read(time)
+        for start in range(0, subject.shape[0], CHUNK):
+            part = slice(start, min(start + CHUNK, subject.shape[0]))
+            scores = self.model.score(self.state, view, subject[part], relation[part], time)
+            yield part, scores[:, :visible]
+
+    def gates(self, time: int) -> Tensor:
+        """The mean gate of each entity as a read at `time` sees it, [N]."""
+        with torch.no_grad():
+            return self._read(time)[0].gate
+
+    # -- whole states -----------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Everything needed to go on from here, in copies."""
+        self._exclude_pending()
+        tensors = self.state.export() | {"pending": self._pending[: self._n_pending].clone()}
+        meta = {
+            "watermark": self.watermark,
+            "visible": self._visible,
+            "pages": dict(self.state.pages),
+            "entities": list(self.catalog.names),
+            "relations": list(self.relations),
+        }
+        return Snapshot(tensors, meta)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Become what the snapshot was taken of; it must come from the same model."""
+        meta = snapshot.meta
+        if meta["relations"] != list(self.relations):
+            raise InputError("snapshot: its relations are not those of the model; take the bundle it was made with")
+        self._exclude_pending()
+        tensors = dict(snapshot.tensors)
+        pending = tensors.pop("pending").to(self.device)
+        self.state.load(tensors, len(meta["entities"]), meta["pages"])
+        self.catalog = Catalog(meta["entities"])
+        self.watermark, self._visible = meta["watermark"], meta["visible"]
+        self._pending, self._n_pending = grown(pending.clone(), 16), pending.shape[0]
+        self._view = None
+
+    # -- private ----------------------------------------------------------------------------------------------
+
+    def _include_pending(self) -> None:
+        if self._n_pending and not self._tentative:
+            assert self.watermark is not None
+            self.state.begin()
+            commit(self.model, self.state, self._pending[: self._n_pending], self.watermark)
+            self._tentative, self._view = True, None
+
+    def _exclude_pending(self) -> None:
+        if self._tentative:
+            self.state.rollback()
+            self._tentative, self._view = False, None
+
+    def _read(self, time: int) -> tuple[View, int]:
+        later = self.watermark is None or time > self.watermark
+        if later:
+            self._include_pending()
+        else:
+            self._exclude_pending()
+        if self._view is None:
+            ids = torch.arange(self.state.entities, device=self.device)
+            self._view = self.model.view(self.state, ids)
+        return self._view, len(self.catalog) if later else self._visible
+
+    def _write_text(self, start: int, names: Sequence[str]) -> None:
+        text = self.encoder.encode([text_of(name) for name in names]).to(self.device)
+        rows = torch.arange(start, start + len(names), device=self.device)
+        self.state.tensors["text"][rows] = text
+        self.state.tensors["cluster"][rows] = self.model.assign_clusters(self.state, rows)
+
+    def _within_reach(self, taken: list[int], times: Sequence[int]) -> tuple[list[int], list[Refusal]]:
+        reached, kept, refused = self.watermark, [], []
+        for i in taken:
+            if reached is not None and times[i] - reached > self.max_jump:
+                refused.append(Refusal(i, f"time {times[i]} is more than {self.max_jump} ticks ahead of {reached}"))
+            else:
+                reached = times[i] if reached is None else max(reached, times[i])
+                kept.append(i)
+        return kept, refused
+
+    def _late(self, taken: list[int], times: Sequence[int]) -> set[int]:
+        reached, late = self.watermark, set()
+        for i in taken:
+            if reached is not None and times[i] < reached:
+                late.add(i)
+            reached = times[i] if reached is None else max(reached, times[i])
+        return late
+
+    def _unfit(self, query: Query) -> str | None:
+        if query.r not in self.relations:
+            return f"unknown relation {query.r!r}: the present model does not know it"
+        if (query.s is None) == (query.o is None):
+            return "a query gives exactly one of s and o"
+        return None
+
+    def _answer(self, queries: list[Query], time: int) -> list[Prediction]:
+        view, visible = self._read(time)
+        named = [query.s if query.s is not None else str(query.o) for query in queries]
+        mentioned = named + [name for query in queries for name in query.rank_of]
+        rows, strangers = self._rows_of(mentioned)
+        if strangers:
+            view = self._with_strangers(view, strangers)
+        place = dict(zip(mentioned, rows, strict=True))
+        subject = torch.tensor([place[name] for name in named], device=self.device)
+        inverse = [len(self.relations) * (query.s is None) for query in queries]
+        kinds = [self.relations[query.r] + shift for query, shift in zip(queries, inverse, strict=True)]
+        relation = torch.tensor(kinds, device=self.device)
+        scores = self.model.score(self.state, view, subject, relation, time)
+        gate = view.gate[subject].tolist()
+        interactions = self.state.tensors["interactions"][subject].tolist()
+        updates = self.state.tensors["updates"][subject].tolist()
+        if strangers:
+            self._forget_strangers(len(strangers))
+        tops = self._tops(queries, scores[:, :visible])
+        ranks = self._ranks(queries, scores, visible, place)
+        return [
+            Prediction(
+                top=tops[i],
+                as_of=time,
+                late=query.t < time,
+                cold_start=updates[i] == 0 if self.model.memory is not None else interactions[i] == 0,
+                gate=gate[i],
+                interactions=interactions[i],
+                ranks=ranks[i],
+            )
+            for i, query in enumerate(queries)
+        ]
+
+    def _rows_of(self, names: Sequence[str]) -> tuple[list[int], list[str]]:
+        """Rows of names; one that is in no fact yet gets a row behind the catalog, for this read only."""
+        rows = self.catalog.rows(names)
+        strangers = list(dict.fromkeys(name for name, row in zip(names, rows, strict=True) if row < 0))
+        place = {name: self.state.entities + i for i, name in enumerate(strangers)}
+        return [place[name] if row < 0 else row for name, row in zip(names, rows, strict=True)], strangers
+
+    def _with_strangers(self, view: View, names: list[str]) -> View:
+        start = self.state.entities
+        self.state.reserve(start + len(names))
+        self._write_text(start, names)
+        rows = torch.arange(start, start + len(names), device=self.device)
+        return view.and_also(self.model.view(self.state, rows))
+
+    def _forget_strangers(self, count: int) -> None:
+        rows = slice(self.state.entities, self.state.entities + count)
+        self.state.tensors["text"][rows] = 0
+        self.state.tensors["cluster"][rows] = 0
+
+    def _tops(self, queries: list[Query], scores: Tensor) -> list[tuple[Answer, ...]]:
+        probability = scores.softmax(1)
+        excluded = self._pairs([query.exclude for query in queries], scores.shape[1])
+        shown = scores.clone()
+        shown[excluded[:, 0], excluded[:, 1]] = -torch.inf
+        k = min(max(query.k for query in queries), scores.shape[1])
+        order = torch.argsort(shown, dim=1, descending=True, stable=True)[:, :k]
+        best = shown.gather(1, order).tolist()
+        chances = probability.gather(1, order).tolist()
+        return [
+            tuple(
+                Answer(self.catalog.names[row], score, chance)
+                for row, score, chance in zip(row_list, best[i], chances[i], strict=True)
+                if score != -torch.inf
+            )[: queries[i].k]
+            for i, row_list in enumerate(order.tolist())
+        ]
+
+    def _ranks(
+        self, queries: list[Query], scores: Tensor, visible: int, place: dict[str, int]
+    ) -> list[dict[str, float]]:
+        """Ranks among the visible candidates; an asked entity that is not visible is ranked as if it were."""
+        asked = [(i, name) for i, query in enumerate(queries) for name in query.rank_of]
+        result: list[dict[str, float]] = [{} for _ in queries]
+        if not asked:
+            return result
+        row = torch.tensor([i for i, _ in asked], device=self.device)
+        target = torch.tensor([place[name] for _, name in asked], device=self.device)
+        lines = scores[row][:, :visible]
+        hidden = target >= visible
+        lines = torch.cat((lines, scores[row, target].masked_fill(~hidden, -torch.inf).unsqueeze(1)), 1)
+        column = torch.where(hidden, visible, target)
+        excluded = self._pairs([queries[i].exclude for i, _ in asked], visible)
+        realistic = rank_targets(lines, column, excluded).realistic.tolist()
+        for (i, name), rank in zip(asked, realistic, strict=True):
+            result[i][name] = rank
+        return result
+
+    def _pairs(self, names: Sequence[Sequence[str]], visible: int) -> Tensor:
+        pairs = [(i, row) for i, some in enumerate(names) for row in self.catalog.rows(some) if 0 <= row < visible]
+        return torch.tensor(pairs, dtype=torch.int64, device=self.device).view(-1, 2)
+
+
+def _index(refusal: Refusal) -> int:
+    return refusal.index

@@ -1,0 +1,58 @@
+"""What goes into the engine and what comes out, by name. Times are whole ticks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that happened: subject, relation, object, time."""
+
+    s: str
+    r: str
+    o: str
+    t: int
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Whom will `s` `r` at `t`? With `s` missing and `o` given, who will `r` `o`?"""
+
+    r: str
+    t: int
+    s: str | None = None
+    o: str | None = None
+    k: int = 10
+    rank_of: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One candidate of a ranked list."""
+
+    entity: str
+    score: float
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The ranked answers to a query and what they rest on."""
+
+    top: tuple[Answer, ...]
+    as_of: int
+    late: bool
+    cold_start: bool
+    gate: float
+    interactions: int
+    ranks: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An event that cannot be processed: its place in the batch and why."""
+
+    index: int
+    reason: str

@@ -1,0 +1,201 @@
+"""AdaTKG: text, chains, clusters and memory to a score for every candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from adatkg_core.backbone import ChainEncoder
+from adatkg_core.chains import select_chains
+from adatkg_core.codebook import Codebook
+from adatkg_core.config import Config
+from adatkg_core.decoder import ConvTransE
+from adatkg_core.memory import Gate, Members, memory_operator
+from adatkg_core.recall import Recall
+from adatkg_core.state import GraphState
+from adatkg_core.tensors import group_mean
+
+
+@dataclass(frozen=True)
+class LastUpdate:
+    """What a commit did to the memories, kept so that a reader can do it again with gradient."""
+
+    entity: Tensor  # [U]
+    previous: Tensor  # [U, …] memory before
+    updates: Tensor  # [U] updates before
+    group: Tensor  # [I] which of the U each interaction belongs to
+    encoding: Tensor  # [I, d] chain encoding, detached
+    relation: Tensor  # [I]
+
+
+@dataclass(frozen=True)
+class View:
+    """All entities as a reader sees them: fused vectors, their unit form, and the mean gate."""
+
+    fused: Tensor  # [N, d]
+    unit: Tensor  # [N, d]
+    gate: Tensor  # [N]
+    cluster: Tensor  # [N]
+    vq_loss: Tensor  # []
+
+    def and_also(self, more: View) -> View:
+        """This view with further entities behind it."""
+        names = ("fused", "unit", "gate", "cluster")
+        return View(*(torch.cat((getattr(self, name), getattr(more, name))) for name in names), self.vq_loss)
+
+
+class AdaTKG(nn.Module):
+    """The shared parameters; everything about a graph's past comes in as a state."""
+
+    def __init__(self, config: Config, relation_text: Tensor, entities: int) -> None:
+        """`relation_text` [R, T] are the relations' names encoded; `entities` sizes per-entity parameters."""
+        super().__init__()
+        model = config.model
+        dim, text_dim = model.dim, relation_text.shape[1]
+        self.config = config
+        self.n_relations = relation_text.shape[0]
+        self.register_buffer("relation_text", relation_text.clone())
+        self.register_buffer("similarity", _similarity(relation_text), persistent=False)
+        self.relation_text: Tensor
+        self.similarity: Tensor  # [2R, 2R]
+        self.learned = nn.Parameter(torch.randn(entities, dim) * 0.1) if model.entity == "learned" else None
+        entity_dim = text_dim if self.learned is None else dim
+        self.project = nn.Linear(entity_dim, dim)
+        self.relation = nn.Parameter(torch.empty(2 * self.n_relations, dim))
+        nn.init.xavier_uniform_(self.relation)
+        self.relation_project = nn.Linear(text_dim, 2 * dim)
+        self.chain = ChainEncoder(entity_dim, dim, model.layers, model.heads, model.dropout, model.chain_window)
+        self.codebook = Codebook(model.codes, dim) if model.prior or model.decay == "entity" else None
+        self.transfer = nn.Sequential(nn.Linear(2 * dim, dim), nn.ReLU(), nn.Linear(dim, dim), nn.Sigmoid())
+        self.memory = memory_operator(model, entities)
+        self.signal_in, self.signal_out = nn.Linear(2 * dim, dim), nn.Linear(dim, dim)
+        self.gate = Gate(dim, model.gate)
+        self.decoder = ConvTransE(dim, model.filters, model.kernel, model.dropout)
+        self.recall = Recall(config.recall, self.n_relations, self.similarity) if config.recall.enabled else None
+        self.trust = nn.Linear(3, 1) if config.recall.enabled else None
+
+    # -- vectors ----------------------------------------------------------------------------------------------
+
+    def entity_input(self, state: GraphState, ids: Tensor) -> Tensor:
+        """What is known of entities before anything happens: their text, or a learned row [n, …]."""
+        if self.learned is None:
+            return state.tensors["text"][ids]
+        known = (ids < self.learned.shape[0]).unsqueeze(1)
+        return self.learned[ids.clamp(max=self.learned.shape[0] - 1)] * known
+
+    def relations(self) -> Tensor:
+        """Vectors of relations and inverses, [2R, d]."""
+        forward, inverse = self.relation_project(self.relation_text).chunk(2, 1)
+        return self.relation + torch.cat((forward, inverse))
+
+    def assign_clusters(self, state: GraphState, ids: Tensor) -> Tensor:
+        """The cluster of each entity [n], from its name alone."""
+        if self.codebook is None:
+            return torch.zeros_like(ids)
+        weight, bias = self.project.weight.double(), self.project.bias.double()
+        return self.codebook.assign(F.linear(self.entity_input(state, ids).double(), weight, bias))
+
+    def encode_chains(self, state: GraphState, entity: Tensor, relation: Tensor, time: int) -> tuple[Tensor, Tensor]:
+        """Chain encodings [B, d] of readers (entity, relation) at a time, and whether each chain held anything."""
+        model = self.config.model
+        chains = select_chains(
+            state, entity, relation, time, self.similarity, model.chain_window, model.chain_length
+        )
+        vectors = self.relations()
+        encoded = self.chain(
+            chains,
+            self.entity_input(state, chains.entity),
+            self.entity_input(state, chains.other),
+            vectors[chains.relation],
+            vectors[relation],
+        )
+        return encoded, chains.nonempty
+
+    def signal(self, encoding: Tensor, relation: Tensor) -> Tensor:
+        """x = W2 GELU(W1 [h_IC || h_r]) for interactions, [I, d]."""
+        joined = torch.cat((encoding, self.relations()[relation]), 1)
+        signal: Tensor = self.signal_out(F.gelu(self.signal_in(joined)))
+        return signal
+
+    def updated_memory(self, state: GraphState, last: LastUpdate) -> Tensor:
+        """The memories after an update, computed anew [U, …]: the mean signal of each entity, one step."""
+        assert self.memory is not None
+        signal = group_mean(self.signal(last.encoding, last.relation), last.group, last.entity.shape[0])
+        members = Members(last.entity, state.tensors["cluster"][last.entity], last.updates)
+        return self.memory.update(last.previous, signal, members)
+
+    # -- reading ----------------------------------------------------------------------------------------------
+
+    def view(
+        self, state: GraphState, ids: Tensor, last: LastUpdate | None = None, extra: Tensor | None = None
+    ) -> View:
+        """The entities `ids` [N] as of the state.
+
+        With `last`, the memories that an update writes are computed with gradient, which is how the update rule
+        learns; `ids` must then begin with every entity of that update in order 0, 1, …. `extra` [N, d] is added
+        to the entities' own vectors (the snapshot protocol's mark).
+        """
+        base = self.project(self.entity_input(state, ids))
+        vq_loss = base.new_zeros(())
+        cluster = state.tensors["cluster"][ids]
+        if self.codebook is not None and self.training:
+            cluster, vq_loss = self.codebook(base)
+        prior = base if extra is None else base + extra
+        if self.config.model.prior:
+            prior = prior + self._transfer(state, prior, cluster)
+        if self.memory is None:
+            return View(prior, F.normalize(prior, dim=1), base.new_zeros(ids.shape[0]), cluster, vq_loss)
+        memory, updates = state.tensors["memory"][ids], state.tensors["updates"][ids]
+        if last is not None and last.entity.numel():
+            memory = memory.index_copy(0, last.entity, self.updated_memory(state, last))
+            updates = updates.index_copy(0, last.entity, last.updates + 1)
+        read = self.memory.read(memory, base, Members(ids, cluster, updates))
+        gate = self.gate(base, read, updates)
+        fused = (1 - gate) * prior + gate * read
+        return View(fused, F.normalize(fused, dim=1), gate.detach().mean(1), cluster, vq_loss)
+
+    def _transfer(self, state: GraphState, base: Tensor, cluster: Tensor) -> Tensor:
+        weight = state.tensors["prototype_weight"].unsqueeze(1)
+        prototype = state.tensors["prototype_sum"] / weight.clamp(min=1e-6)  # [K, d], zero where nobody was
+        first, rest = self.transfer[0], self.transfer[1:]
+        assert isinstance(first, nn.Linear)
+        # W [h || c] split in two: the half that sees prototypes is computed once per cluster.
+        by_base, by_prototype = first.weight.chunk(2, 1)
+        hidden = F.linear(base, by_base, first.bias) + F.linear(prototype, by_prototype)[cluster]
+        transferred: Tensor = rest(hidden) * prototype[cluster]
+        return transferred
+
+    def score(
+        self,
+        state: GraphState,
+        view: View,
+        subject: Tensor,
+        relation: Tensor,
+        time: int,
+        *,
+        encoding: Tensor | None = None,
+    ) -> Tensor:
+        """Queries (subject, relation) [B] at one time -> scores [B, N] of every entity in the view."""
+        if not self.config.train.model:
+            assert self.recall is not None
+            only: Tensor = self.recall(state, subject, relation, time, view.unit.shape[0])
+            return only
+        if encoding is None:
+            encoding, _ = self.encode_chains(state, subject, relation, time)
+        wanted = self.decoder(view.fused[subject] + encoding, self.relations()[relation])
+        scores: Tensor = wanted @ view.unit.T
+        if self.recall is not None and self.trust is not None:
+            warmth = torch.log1p(state.tensors["interactions"][subject].float())
+            facts = torch.stack((warmth, (warmth == 0).float(), encoding.detach().abs().amax(1).sign()), 1)
+            scores = scores * F.softplus(self.trust(facts)) + self.recall(
+                state, subject, relation, time, view.unit.shape[0]
+            )
+        return scores
+
+
+def _similarity(relation_text: Tensor) -> Tensor:
+    cosine = (relation_text @ relation_text.T).clamp(min=0)
+    return torch.cat((torch.cat((cosine, cosine / 2), 1), torch.cat((cosine / 2, cosine), 1)))

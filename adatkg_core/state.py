@@ -1,0 +1,167 @@
+"""The whole state of one graph: tensors that grow by doubling, and a journal that can take a commit back.
+
+Rows beyond the catalog's length are always empty, so an unknown name can be read through one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from adatkg_core.config import Config
+from adatkg_core.errors import InputError
+from adatkg_core.tables import PAGE, PagedTable
+from adatkg_core.tensors import grown
+
+Index = Any  # whatever indexes a tensor's first dimensions
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One tensor of the state: `rows` says what its first dimension counts."""
+
+    rows: str  # "entity", "fixed", or the name of a table whose slots it holds
+    shape: tuple[int, ...]
+    dtype: torch.dtype = torch.float32
+    fill: float = 0
+
+
+def layout(config: Config, text_dim: int, n_relations: int) -> dict[str, Spec]:
+    """Every tensor of the state by name, for a configuration."""
+    model, recall = config.model, config.recall
+    ring = (model.chain_capacity,)
+    specs = {
+        "text": Spec("entity", (text_dim,)),
+        "interactions": Spec("entity", (), torch.int64),
+        "updates": Spec("entity", (), torch.int64),
+        "last_time": Spec("entity", (), torch.int64),
+        "ring_relation": Spec("entity", ring, torch.int32),
+        "ring_other": Spec("entity", ring, torch.int32),
+        "ring_time": Spec("entity", ring, torch.int32),
+        "cluster": Spec("entity", (), torch.int64),
+    }
+    if model.memory != "none":
+        shape = (model.ring, model.dim) if model.memory == "attention" else (model.dim,)
+        specs["memory"] = Spec("entity", shape)
+    if model.prior:
+        specs["prototype_sum"] = Spec("fixed", (model.codes, model.dim))
+        specs["prototype_weight"] = Spec("fixed", (model.codes,))
+    if recall.enabled:
+        specs["activity_fast"] = Spec("entity", ())
+        specs["activity_slow"] = Spec("entity", ())
+        specs |= _table_layout("pair", "entity", (recall.pair_slots // PAGE,))
+        specs |= _table_layout("relation", "fixed", (2 * n_relations, recall.relation_slots // PAGE))
+    return specs
+
+
+def _table_layout(name: str, rows: str, pages: tuple[int, ...]) -> dict[str, Spec]:
+    whole = {
+        f"{name}_pages": Spec(rows, pages, torch.int32, fill=-1),
+        f"{name}_fill": Spec(rows, pages[:-1], torch.int32),
+    }
+    integers = {f"{name}_{part}": Spec(name, (), torch.int32) for part in ("relation", "other", "last")}
+    return whole | integers | {f"{name}_{part}": Spec(name, ()) for part in ("count", "fast", "slow")}
+
+
+class GraphState:
+    """The tensors of one graph, `entities` of whose rows are in use."""
+
+    def __init__(self, config: Config, text_dim: int, n_relations: int, device: torch.device) -> None:
+        self.config = config
+        self.n_relations = n_relations
+        self.device = device
+        self.entities = 0
+        self.pages = {"pair": 0, "relation": 0}
+        self.layout = layout(config, text_dim, n_relations)
+        self.tensors: dict[str, Tensor] = {}
+        for name, spec in self.layout.items():
+            rows = () if spec.rows == "fixed" else (PAGE,)
+            self.tensors[name] = torch.full((*rows, *spec.shape), spec.fill, dtype=spec.dtype, device=device)
+        self._journal: list[tuple[str, Index, Tensor]] | None = None
+        self._journal_pages: dict[str, int] = {}
+
+    @property
+    def pair_table(self) -> PagedTable:
+        """What each entity did with whom."""
+        recall = self.config.recall
+        return PagedTable("pair", recall.pair_slots, recall.fast, recall.slow)
+
+    @property
+    def relation_table(self) -> PagedTable:
+        """Which entities stood at the far end of each relation."""
+        recall = self.config.recall
+        return PagedTable("relation", recall.relation_slots, recall.fast, recall.slow)
+
+    def reserve(self, rows: int) -> None:
+        """Room for `rows` entities; the new rows are empty."""
+        for name, spec in self.layout.items():
+            if spec.rows == "entity":
+                self.tensors[name] = grown(self.tensors[name], rows, spec.fill)
+
+    def put(self, name: str, index: Index, values: Tensor) -> None:
+        """Write rows in place; inside a journal the old rows are kept for `rollback`."""
+        tensor = self.tensors[name]
+        if self._journal is not None:
+            self._journal.append((name, index, tensor[index].clone()))
+        tensor[index] = values
+
+    def claim_pages(self, table: str, count: int) -> int:
+        """The first of `count` fresh pages of a table."""
+        first = self.pages[table]
+        self.pages[table] = first + count
+        for name, spec in self.layout.items():
+            if spec.rows == table:
+                self.tensors[name] = grown(self.tensors[name], (first + count) * PAGE, spec.fill)
+        return first
+
+    def begin(self) -> None:
+        """From here on, writes can be taken back."""
+        self._journal, self._journal_pages = [], dict(self.pages)
+
+    def keep(self) -> None:
+        """The writes since `begin` stay."""
+        self._journal = None
+
+    def rollback(self) -> None:
+        """The state is bitwise what it was at `begin`."""
+        for name, index, old in reversed(self._journal or []):
+            self.tensors[name][index] = old
+        self.pages = dict(self._journal_pages)
+        self._journal = None
+
+    def reset(self) -> None:
+        """Forget every interaction; names and their text stay."""
+        for name, spec in self.layout.items():
+            if name not in ("text", "cluster"):
+                self.tensors[name].fill_(spec.fill)
+        self.pages = dict.fromkeys(self.pages, 0)
+
+    def export(self) -> dict[str, Tensor]:
+        """Copies of the rows in use, by name; with `load` this is the whole state."""
+        return {name: self.tensors[name][: self._used(spec)].clone() for name, spec in self.layout.items()}
+
+    def load(self, tensors: dict[str, Tensor], entities: int, pages: dict[str, int]) -> None:
+        """Take over what `export` gave, on this state's device."""
+        missing = sorted(set(self.layout) ^ set(tensors))
+        if missing:
+            raise InputError(f"state: tensors {', '.join(missing)} do not fit; it was made with another configuration")
+        self.entities, self.pages = entities, dict(pages)
+        for name, spec in self.layout.items():
+            rows = tensors[name].to(self.device)
+            if rows.shape != (self._used(spec), *spec.shape)[-rows.dim() :] or rows.dtype != spec.dtype:
+                raise InputError(f"state: tensor {name} has shape {tuple(rows.shape)}; it belongs to another model")
+            self.tensors[name] = rows.clone() if spec.rows == "fixed" else grown(rows.clone(), PAGE, spec.fill)
+
+    def touched(self, rows: Iterable[str]) -> list[str]:
+        """The names of the tensors whose first dimension counts one of `rows`."""
+        wanted = set(rows)
+        return [name for name, spec in self.layout.items() if spec.rows in wanted]
+
+    def _used(self, spec: Spec) -> int:
+        if spec.rows == "entity":
+            return self.entities
+        return spec.shape[0] if spec.rows == "fixed" else self.pages[spec.rows] * PAGE

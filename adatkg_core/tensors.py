@@ -1,0 +1,54 @@
+"""Small tensor helpers: growth by doubling, ragged expansion, grouping."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def grown(tensor: Tensor, rows: int, fill: float = 0) -> Tensor:
+    """The tensor with room for `rows` rows, its length doubled as often as needed."""
+    length = max(tensor.shape[0], 1)
+    while length < rows:
+        length *= 2
+    if length == tensor.shape[0]:
+        return tensor
+    larger = tensor.new_full((length, *tensor.shape[1:]), fill)
+    larger[: tensor.shape[0]] = tensor
+    return larger
+
+
+def arange_like(n: int, like: Tensor) -> Tensor:
+    """0..n-1 as int64 on the device of `like`."""
+    return torch.arange(n, device=like.device)
+
+
+def ragged(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """For counts [n]: the owner of each of the sum(counts) elements and its offset inside the owner."""
+    owner = torch.repeat_interleave(counts)
+    starts = counts.cumsum(0) - counts
+    return owner, arange_like(owner.shape[0], counts) - starts[owner]
+
+
+def rank_in_group(keys: Tensor) -> Tensor:
+    """How many equal keys stand before each element, in the order given."""
+    order = torch.argsort(keys, stable=True)
+    _, counts = torch.unique_consecutive(keys[order], return_counts=True)
+    _, offset = ragged(counts)
+    rank = torch.empty_like(offset)
+    rank[order] = offset
+    return rank
+
+
+def group_mean(values: Tensor, group: Tensor, n_groups: int) -> Tensor:
+    """The mean of `values` [n, ...] over each of the groups, zero for an empty one."""
+    total = values.new_zeros((n_groups, *values.shape[1:])).index_add(0, group, values)
+    size = values.new_zeros(n_groups).index_add(0, group, torch.ones_like(group, dtype=values.dtype))
+    return total / size.clamp(min=1).view(-1, *[1] * (values.dim() - 1))
+
+
+def unique_triples(a: Tensor, b: Tensor, c: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
+    """The distinct (a, b, c) of non-negative columns in ascending order, and how often each occurs."""
+    n_b, n_c = b.max() + 1, c.max() + 1
+    key, counts = torch.unique((a * n_b + b) * n_c + c, return_counts=True)
+    return (key // (n_b * n_c), key // n_c % n_b, key % n_c), counts
