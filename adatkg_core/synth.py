@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ _TYPES = ("Minister", "Army", "Bank", "Newspaper", "Union", "Court", "Police", "
 _PLACES = ("Arden", "Borealia", "Cintra", "Dorne", "Elbonia", "Freedonia", "Genovia", "Hyrkania")
 _VERBS = ("Consult", "Praise", "Accuse", "Visit", "Threaten", "Pay", "Arrest", "Demand from", "Host", "Sue")
 _NOISE = 0.1  # the share of facts that follow no habit
-_DRAWS = 3  # for each fact asked for, because many coincide
+_DRAWS = 4  # for each fact asked for, because many coincide
 
 
 def synthesize(
@@ -42,15 +43,18 @@ def synthesize(
     tick = np.repeat(np.arange(times), _DRAWS * facts_per_time)
     chosen = _recurring(rng, habits, np.maximum(born[habits[:, 0]], born[habits[:, 2]]), period, tick)
     rows = np.column_stack([habits[chosen], tick])
-    noise = (rng.random(len(rows)) < _NOISE) | (chosen < 0)
+    # Of a tick's draws the first few are noise, then come habits, then noise to fill up should these run out.
+    place_in_tick = np.arange(len(rows)) % (_DRAWS * facts_per_time)
+    noise = place_in_tick + rng.random(len(rows)) < _NOISE * facts_per_time
+    noise |= place_in_tick >= (_DRAWS - 1) * facts_per_time
     n = int(noise.sum())
     rows[noise, 0] = order[(rng.random(n) * alive[tick[noise]]).astype(np.int64)]
     rows[noise, 1] = rng.integers(relations, size=n)
     rows[noise, 2] = order[(rng.random(n) * alive[tick[noise]]).astype(np.int64)]
     # Rows repeat by chance and a fact is true once at a time: of a tick's distinct rows the first drawn stay.
-    first = _first_of_each(rows)
-    rank = np.arange(len(first)) - np.searchsorted(tick[first], tick[first])
-    rows = rows[first[rank < facts_per_time]]
+    rows = rows[noise | (chosen >= 0)]
+    rows = rows[_first_of_each(rows)]
+    rows = rows[np.arange(len(rows)) - np.searchsorted(rows[:, 3], rows[:, 3]) < facts_per_time]
     return Dataset(f"synth-{seed}", _entity_names(kind, place), _relation_names(relations), rows, 1, "tick")
 
 
@@ -58,7 +62,16 @@ def write_dataset(dataset: Dataset, folder: Path) -> None:
     """Write the usual layout with the 5:2:3 split as its three files; the folder must be new or empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is not empty: choose a new folder or remove what is in it")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the target and renamed at the end, so that a folder with this name is whole.
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
+        whole = Path(scratch, "content")
+        whole.mkdir()
+        _write_files(dataset, whole)
+        whole.replace(folder)
+
+
+def _write_files(dataset: Dataset, folder: Path) -> None:
     for file, names in ((ENTITY_FILE, dataset.entities), (RELATION_FILE, dataset.relations)):
         _write(folder / file, "".join(f"{name}\t{i}\n" for i, name in enumerate(names)))
     _write(folder / "stat.txt", f"{dataset.n_entities}\t{dataset.n_relations}\t0\n")
@@ -113,12 +126,12 @@ def _recurring(
     period: NDArray[np.int64],
     tick: NDArray[np.int64],
 ) -> NDArray[np.int64]:  # [facts]
-    """For each fact a habit that is due at its tick and whose two entities exist; -1 when none was found."""
+    """For each fact a habit that is due at its tick and whose two entities exist; -1 if none was found."""
     phase = rng.integers(1 << 30, size=len(habits)) % period[habits[:, 1]]
     # Heavy tail: few habits make most of the news, as in real event data.
     weight = np.cumsum(1.0 / np.arange(1, len(habits) + 1) ** 0.8)
     chosen = np.full(len(tick), -1)
-    for _ in range(12):  # draws again for those that are not due; what is left after that becomes noise
+    for _ in range(12):  # draws again for those that are not due; few are left after that
         open_ = np.flatnonzero(chosen < 0)
         draw = np.searchsorted(weight, rng.random(len(open_)) * weight[-1])
         due = (tick[open_] % period[habits[draw, 1]] == phase[draw]) & (since[draw] <= tick[open_])

@@ -1,0 +1,57 @@
+"""The application and its entry point.
+
+A module of this package that has `register(app)` adds its command to it. Such modules import torch and the
+like inside their functions, so that `adatkg --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+
+import typer
+
+import adatkg_cli
+from adatkg_cli.logs import configure_logging
+from adatkg_core.errors import AdatkgError
+
+app = typer.Typer(
+    name="adatkg",
+    help="Forecasts events of a temporal knowledge graph while they stream in.",
+    epilog="Example: adatkg datasets info icews14",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _start() -> None:
+    configure_logging()
+
+
+def _register_commands() -> None:
+    for module in pkgutil.iter_modules(adatkg_cli.__path__):
+        if module.name != "main":
+            loaded = importlib.import_module(f"adatkg_cli.{module.name}")
+            if hasattr(loaded, "register"):
+                loaded.register(app)
+
+
+_register_commands()
+
+
+def main() -> None:
+    """Run the command; an error becomes one line on stderr and its exit code, never a traceback."""
+    try:
+        app()
+    except AdatkgError as error:
+        line = " ".join(str(error).split())
+        print(f"error: {line}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()
