@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
+import logging
 import re
 import zlib
 from collections import Counter
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 Pooling = Literal["mean", "cls"]
 
-_TOKENS_PER_BATCH = 4096
+_TOKENS_PER_BATCH = 512  # larger ones fall out of the processor's cache and take half as long again
 _MAX_TOKENS = 256  # names are short; this bounds what a hostile one can cost
 # Vectors are rounded to this grid. The batch changes the order of summation and so moves a float64 result by
 # about 1e-15; only a value that close to the middle of two grid points could still come out differently.
@@ -220,6 +221,7 @@ def _quiet_transformers() -> Any:
     transformers: Any = importlib.import_module("transformers")
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     return transformers
 
 
