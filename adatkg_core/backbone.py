@@ -26,7 +26,8 @@ class ChainLayer(nn.Module):
         """tokens [M, d], mask [C, L] -> [M, d]."""
         tokens = tokens + self.dropout(self.out(self._attend(self.qkv(self.norm_attention(tokens)), mask)))
         hidden = F.relu(self.widen(self.norm_forward(tokens)))
-        return tokens + self.dropout(self.narrow(self.dropout(hidden)))
+        mixed: Tensor = tokens + self.dropout(self.narrow(self.dropout(hidden)))
+        return mixed
 
     def _attend(self, qkv: Tensor, mask: Tensor) -> Tensor:
         chains, length = mask.shape

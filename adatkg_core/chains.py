@@ -29,7 +29,13 @@ class Chains:
 
 
 def select_chains(
-    state: GraphState, entity: Tensor, relation: Tensor, time: int, similarity: Tensor, window: int, length: int
+    state: GraphState,
+    entity: Tensor,
+    relation: Tensor,
+    time: int,
+    similarity: Tensor,
+    window: int,
+    length: int,
 ) -> Chains:
     """The facts of each reader's entity in [time - window, time), at most `length` of them.
 

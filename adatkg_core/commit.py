@@ -17,7 +17,11 @@ from adatkg_core.state import GraphState
 def both_sides(facts: Tensor, n_relations: int) -> tuple[Tensor, Tensor, Tensor]:
     """Facts [n, 3] as interactions (entity, relation, other) [2n], seen from the subject, then from the object."""
     subject, relation, other = facts.unbind(1)
-    return torch.cat((subject, other)), torch.cat((relation, relation + n_relations)), torch.cat((other, subject))
+    return (
+        torch.cat((subject, other)),
+        torch.cat((relation, relation + n_relations)),
+        torch.cat((other, subject)),
+    )
 
 
 @torch.no_grad()
@@ -39,9 +43,7 @@ def commit(model: AdaTKG, state: GraphState, facts: Tensor, time: int) -> LastUp
     return last
 
 
-def _update_memory(
-    model: AdaTKG, state: GraphState, entity: Tensor, relation: Tensor, encoding: Tensor
-) -> LastUpdate:
+def _update_memory(model: AdaTKG, state: GraphState, entity: Tensor, relation: Tensor, encoding: Tensor) -> LastUpdate:
     who, group = torch.unique(entity, return_inverse=True)
     previous, updates = state.tensors["memory"][who], state.tensors["updates"][who]
     last = LastUpdate(who, previous, updates, group, encoding, relation)
@@ -63,7 +65,10 @@ def _count(state: GraphState, entity: Tensor, time: int) -> None:
     get = state.tensors
     if "activity_fast" in get:
         age = (time - get["last_time"][who]).clamp(min=0).float()
-        for name, span in (("activity_fast", state.config.recall.fast), ("activity_slow", state.config.recall.slow)):
+        for name, span in (
+            ("activity_fast", state.config.recall.fast),
+            ("activity_slow", state.config.recall.slow),
+        ):
             state.put(name, who, get[name][who] * torch.exp(-age / span) + count)
     state.put("interactions", who, get["interactions"][who] + count)
     state.put("last_time", who, torch.full_like(who, time))

@@ -175,9 +175,30 @@ def _check_ranges(config: Config, where: str) -> None:
             and recall.relation_slots >= 16
             and recall.pair_slots % 16 == recall.relation_slots % 16 == 0
         ),
-        "train.epochs, batch and valid_every must be at least 1": min(train.epochs, train.batch, train.valid_every) >= 1,
+        "train.epochs, batch and valid_every must be at least 1": min(train.epochs, train.batch, train.valid_every)
+        >= 1,
         "train.model = false needs recall.enabled": train.model or recall.enabled,
     }
     for rule, holds in rules.items():
         if not holds:
             raise InputError(f"{where}: {rule}")
+
+
+def environment_overrides(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Settings from variables such as `ADATKG_TRAIN_EPOCHS=3`; other ADATKG_ variables are left alone."""
+    found: dict[str, Any] = {}
+    for section in dataclasses.fields(Config):
+        hints = get_type_hints(section.default_factory)
+        for key in hints:
+            variable = f"ADATKG_{section.name}_{key}".upper()
+            if variable in environ:
+                found[f"{section.name}.{key}"] = parse_value(environ[variable])
+    return found
+
+
+def parse_value(text: str) -> Any:
+    """A setting as TOML would read it; what is no TOML value is a string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

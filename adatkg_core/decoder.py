@@ -12,7 +12,11 @@ class ConvTransE(nn.Module):
 
     def __init__(self, dim: int, filters: int, kernel: int, dropout: float) -> None:
         super().__init__()
-        self.norm_in, self.norm_maps, self.norm_out = nn.BatchNorm1d(2), nn.BatchNorm1d(filters), nn.BatchNorm1d(dim)
+        self.norm_in, self.norm_maps, self.norm_out = (
+            nn.BatchNorm1d(2),
+            nn.BatchNorm1d(filters),
+            nn.BatchNorm1d(dim),
+        )
         self.maps = nn.Conv1d(2, filters, kernel, padding=kernel // 2)
         self.out = nn.Linear(filters * dim, dim)
         self.dropout, self.drop_maps = nn.Dropout(dropout), nn.Dropout1d(dropout)

@@ -64,9 +64,7 @@ class HashEncoder:
             # crc32, because Python's own hash() differs from process to process.
             keys = [zlib.crc32(feature.encode("utf-8", "surrogatepass")) for feature in features]
             index = torch.tensor([key % self.dim for key in keys], device="cpu")
-            signs = torch.tensor(
-                [1.0 if key >> 31 else -1.0 for key in keys], dtype=torch.float64, device="cpu"
-            )
+            signs = torch.tensor([1.0 if key >> 31 else -1.0 for key in keys], dtype=torch.float64, device="cpu")
             counts = torch.tensor(list(features.values()), dtype=torch.float64, device="cpu")
             vectors[row].index_add_(0, index, signs * counts.sqrt())
             if not vectors[row].any():  # the signs cancelled
@@ -77,9 +75,7 @@ class HashEncoder:
 class TransformerEncoder:
     """A transformers model by name or folder, loaded at the first text that needs it and never trained."""
 
-    def __init__(
-        self, model: str, pooling: Pooling = "mean", device: str = "cpu", name: str | None = None
-    ) -> None:
+    def __init__(self, model: str, pooling: Pooling = "mean", device: str = "cpu", name: str | None = None) -> None:
         self.name = name or f"{model}:{pooling}"
         self.dim = _hidden_size(model)
         self._source = model
@@ -94,13 +90,9 @@ class TransformerEncoder:
         if not texts:
             return vectors.float()
         tokenizer, model = self._load()
-        ids: list[list[int]] = tokenizer(list(texts), truncation=True, max_length=self._limit(model))[
-            "input_ids"
-        ]
+        ids: list[list[int]] = tokenizer(list(texts), truncation=True, max_length=self._limit(model))["input_ids"]
         for rows in _batches([len(tokens) for tokens in ids]):
-            batch = tokenizer.pad({"input_ids": [ids[row] for row in rows]}, return_tensors="pt").to(
-                self._device
-            )
+            batch = tokenizer.pad({"input_ids": [ids[row] for row in rows]}, return_tensors="pt").to(self._device)
             hidden = model(**batch).last_hidden_state  # [b, tokens, dim]
             if self._pooling == "cls":
                 pooled = hidden[:, 0]
@@ -131,9 +123,7 @@ class TransformerEncoder:
         return min(_MAX_TOKENS, int(getattr(model.config, "max_position_embeddings", _MAX_TOKENS)))
 
 
-def load_encoder(
-    spec: str, *, device: str = "cpu", cache: Path | Literal["default"] | None = "default"
-) -> TextEncoder:
+def load_encoder(spec: str, *, device: str = "cpu", cache: Path | Literal["default"] | None = "default") -> TextEncoder:
     """An encoder from its spec: `minilm`, `hash:64`, or a transformers name or folder with `:mean` or `:cls`.
 
     Vectors of a transformers model are kept in the folder `cache`; None keeps nothing.
@@ -141,9 +131,7 @@ def load_encoder(
     if spec == "hash" or spec.startswith("hash:"):
         size = spec.removeprefix("hash").removeprefix(":") or "64"
         if not size.isdecimal():
-            raise InputError(
-                f"encoder {spec!r}: write the number of dimensions after the colon, for example hash:64"
-            )
+            raise InputError(f"encoder {spec!r}: write the number of dimensions after the colon, for example hash:64")
         return HashEncoder(int(size))
     model, pooling = _split_pooling(spec)
     if model == "minilm":
@@ -165,9 +153,7 @@ def _split_pooling(spec: str) -> tuple[str, Pooling]:
     if model and suffix == "mean":
         return model, "mean"
     if not spec.strip():
-        raise InputError(
-            "the encoder has no name: use minilm, hash:64, or a transformers model's name or folder"
-        )
+        raise InputError("the encoder has no name: use minilm, hash:64, or a transformers model's name or folder")
     return spec, "mean"
 
 
@@ -193,14 +179,10 @@ def _fingerprint(model: str) -> str:
 
 def _hidden_size(model: str) -> int:
     folder = Path(model)
-    if (
-        folder.is_dir()
-    ):  # read here, because importing transformers takes seconds and the cache may know every text
+    if folder.is_dir():  # read here, because importing transformers takes seconds and the cache may know every text
         try:
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-            return int(
-                next(config[key] for key in ("hidden_size", "dim", "d_model", "n_embd") if key in config)
-            )
+            return int(next(config[key] for key in ("hidden_size", "dim", "d_model", "n_embd") if key in config))
         except (OSError, ValueError, StopIteration) as error:
             raise _no_model(model, error) from error
     try:

@@ -53,9 +53,7 @@ class CachedEncoder:
 
     def encode(self, texts: Sequence[str]) -> torch.Tensor:  # [n, dim]
         """Unit vectors of the texts, float32 on the CPU."""
-        keys = [
-            hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts
-        ]
+        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
         wanted = dict(zip(keys, texts, strict=True))
         known = self._read(list(wanted))
         missing = [key for key in wanted if key not in known]
@@ -76,9 +74,7 @@ class CachedEncoder:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL)"
-            )
+            connection.execute("CREATE TABLE IF NOT EXISTS vectors (text BLOB PRIMARY KEY, vector BLOB NOT NULL)")
         except sqlite3.Error:
             connection.close()
             raise

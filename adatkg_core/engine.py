@@ -117,7 +117,7 @@ class Engine:
         if self.watermark is not None:
             times = times.clamp(min=self.watermark)
         steps, sizes = torch.unique_consecutive(times, return_counts=True)
-        for time, part in zip(steps.tolist(), facts[:, :3].split(sizes.tolist()), strict=True):
+        for time, part in zip(steps.tolist(), torch.split(facts[:, :3], sizes.tolist()), strict=True):
             self.advance(time)
             self._exclude_pending()
             end = self._n_pending + part.shape[0]
@@ -148,7 +148,8 @@ class Engine:
             if reason:
                 answers[i] = Refusal(i, reason)
             else:
-                groups.setdefault(max(query.t, self.watermark or query.t), []).append(i)
+                time = query.t if self.watermark is None else max(query.t, self.watermark)
+                groups.setdefault(time, []).append(i)
         for time in sorted(groups):
             for start in range(0, len(groups[time]), CHUNK):
                 part = groups[time][start : start + CHUNK]
@@ -164,6 +165,14 @@ class Engine:
             part = slice(start, min(start + CHUNK, subject.shape[0]))
             scores = self.model.score(self.state, view, subject[part], relation[part], time)
             yield part, scores[:, :visible]
+
+    def turn_to(self, time: int) -> int:
+        """Make the state what a read at `time` may see, and say how many entities are candidates then."""
+        if self.watermark is None or time > self.watermark:
+            self._include_pending()
+            return len(self.catalog)
+        self._exclude_pending()
+        return self._visible
 
     def gates(self, time: int) -> Tensor:
         """The mean gate of each entity as a read at `time` sees it, [N]."""
@@ -214,15 +223,11 @@ class Engine:
             self._tentative, self._view = False, None
 
     def _read(self, time: int) -> tuple[View, int]:
-        later = self.watermark is None or time > self.watermark
-        if later:
-            self._include_pending()
-        else:
-            self._exclude_pending()
+        visible = self.turn_to(time)
         if self._view is None:
             ids = torch.arange(self.state.entities, device=self.device)
             self._view = self.model.view(self.state, ids)
-        return self._view, len(self.catalog) if later else self._visible
+        return self._view, visible
 
     def _write_text(self, start: int, names: Sequence[str]) -> None:
         text = self.encoder.encode([text_of(name) for name in names]).to(self.device)

@@ -2,73 +2,158 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from adatkg_core.commit import both_sides
-from adatkg_core.datasets import Dataset, Split
-from adatkg_core.engine import Engine
+from adatkg_core.config import Protocol
+from adatkg_core.datasets import Dataset, Facts, Split
+from adatkg_core.engine import CHUNK, Engine
+from adatkg_core.errors import InputError
 from adatkg_core.ranking import MetricSums, Ranks, SliceIndex, TimeFilter, rank_targets
+from adatkg_core.recurrency import Recurrency
+from adatkg_core.together import score_together
 
-Results = dict[str, dict[str, float | int | None]]
+Results = dict[str, dict[str, float | None]]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Queries of one time with their answers, both directions, and how the model ranked them."""
+    """The queries of one time, both directions, their answers, and how they were ranked."""
 
     time: int
     subject: Tensor  # [B]
     relation: Tensor  # [B]
     answer: Tensor  # [B]
     ranks: Ranks  # [B]
+    baseline: Ranks  # [B] by the recurrency heuristic
+    interactions: Tensor  # [B, 2] of subject and answer, before the query
+    gate: Tensor  # [B] mean gate of the subject
 
 
-def facts_by_time(facts: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+def facts_by_time(facts: Facts) -> Iterator[tuple[int, Facts]]:
     """(time, rows [n, 4]) for facts sorted by time."""
     times, starts = np.unique(facts[:, 3], return_index=True)
-    for time, rows in zip(times.tolist(), np.split(facts, starts[1:]), strict=True):
-        yield time, rows
+    yield from zip(times.tolist(), np.split(facts, starts[1:]), strict=True)
 
 
-def streaming_ranks(
-    engine: Engine, dataset: Dataset, split: Split, progress: Callable[[int], None] = lambda _: None
+def aligned(dataset: Dataset, entities: Sequence[str], relations: Sequence[str]) -> Dataset:
+    """The data set with its names numbered as given; entities that are new come last, in their order."""
+    known = dict.fromkeys((*entities, *dataset.entities))
+    entity_row = {name: row for row, name in enumerate(known)}
+    relation_row = {name: row for row, name in enumerate(relations)}
+    strange = [name for name in dataset.relations if name not in relation_row]
+    if strange:
+        raise InputError(
+            f"data set {dataset.name}: relation {strange[0]!r} and {len(strange) - 1} others are unknown to the model; "
+            "evaluate it on the graph it was trained for"
+        )
+    facts = dataset.facts.copy()
+    rows = np.array([entity_row[name] for name in dataset.entities], dtype=np.int64)
+    kinds = np.array([relation_row[name] for name in dataset.relations], dtype=np.int64)
+    facts[:, 0], facts[:, 2], facts[:, 1] = rows[facts[:, 0]], rows[facts[:, 2]], kinds[facts[:, 1]]
+    return replace(dataset, entities=tuple(known), relations=tuple(relations), facts=facts)
+
+
+def by_first_appearance(dataset: Dataset) -> Dataset:
+    """The data set with entities numbered as the stream meets them, those that never appear last."""
+    met = dataset.facts[:, [0, 2]].reshape(-1)
+    rows, first = np.unique(met, return_index=True)
+    order = rows[np.argsort(first)]
+    return aligned(dataset, [dataset.entities[row] for row in order], dataset.relations)
+
+
+def measure(
+    engine: Engine,
+    dataset: Dataset,
+    split: Split,
+    protocol: Protocol = "streaming",
+    progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Asked]:
-    """Replay the data set and rank each query of the split from memory strictly before its time, filtered."""
-    first = int(dataset.split(split)[0, 3])
-    last = int(dataset.split(split)[-1, 3])
-    known = TimeFilter(dataset.facts, dataset.n_relations)
+    """Replay an `aligned` data set through a fresh engine and rank the queries of the split.
+
+    `streaming`: each query alone, memory strictly before its time, filtered by time. `snapshot`: the queries of a
+    time and direction together, raw ranks.
+    """
+    questions = dataset.split(split)
+    if not len(questions):
+        raise InputError(f"data set {dataset.name}: its {split} split is empty; it needs facts at more times")
+    first, last = int(questions[0, 3]), int(questions[-1, 3])
+    known = TimeFilter(dataset.facts, dataset.n_relations, engine.device)
+    heuristic = Recurrency(dataset.n_relations, engine.device)
     for time, rows in facts_by_time(dataset.facts):
         if time > last:
-            break
+            return
         facts = torch.from_numpy(rows).to(engine.device)
         if time >= first:
-            subject, relation, answer = both_sides(facts[:, :3], dataset.n_relations)
-            exclude = known.exclusions(subject, relation, torch.full_like(subject, time))
-            ranks = []
-            for part, scores in engine.score_rows(subject, relation, time):
-                inside = exclude[(exclude[:, 0] >= part.start) & (exclude[:, 0] < part.stop)]
-                inside = torch.stack((inside[:, 0] - part.start, inside[:, 1]), 1)
-                ranks.append(rank_targets(scores, answer[part], inside))
-            yield Asked(time, subject, relation, answer, joined(ranks))
-            progress(len(subject))
+            asked = both_sides(facts[:, :3], dataset.n_relations)
+            yield _ask(engine, heuristic, known, asked, time, protocol)
+            progress(2 * len(facts))
         engine.observe_rows(facts)
+        heuristic.observe(facts[:, :3], time)
 
 
-def joined(ranks: list[Ranks]) -> Ranks:
-    """The ranks of several chunks in one."""
-    return Ranks(torch.cat([r.optimistic for r in ranks]), torch.cat([r.pessimistic for r in ranks]))
-
-
-def summarize(asked: Iterator[Asked], dataset: Dataset) -> Results:
-    """Metrics per slice."""
-    index = SliceIndex(dataset.facts, dataset.split("train"))
-    sums = MetricSums()
+def summarize(asked: Iterable[Asked], dataset: Dataset) -> tuple[Results, Results]:
+    """Metrics per slice of the model and of the recurrency heuristic."""
+    index = SliceIndex(dataset.facts, dataset.split("train"), dataset.n_entities)
+    model, heuristic = MetricSums(), MetricSums()
     for one in asked:
         masks = index.masks(one.subject, one.answer, torch.full_like(one.subject, one.time))
-        sums.add(one.ranks, masks)
-    return sums.result()
+        model.add(one.ranks, masks)
+        heuristic.add(one.baseline, masks)
+    return model.result(), heuristic.result()
+
+
+def _ask(
+    engine: Engine,
+    heuristic: Recurrency,
+    known: TimeFilter,
+    asked: tuple[Tensor, Tensor, Tensor],
+    time: int,
+    protocol: Protocol,
+) -> Asked:
+    subject, relation, answer = asked
+    visible = engine.turn_to(time)
+    counts = engine.state.tensors["interactions"]
+    ranks, baseline = [], []
+    parts = engine.score_rows(subject, relation, time) if protocol == "streaming" else _together(engine, asked, time)
+    for part, scores in parts:
+        simple = heuristic.score(subject[part], relation[part], time, visible)
+        exclude = None
+        if protocol == "streaming":
+            exclude = known.exclusions(subject[part], relation[part], torch.full_like(subject[part], time))
+        ranks.append(rank_targets(scores, answer[part], exclude))
+        baseline.append(rank_targets(simple, answer[part], exclude))
+    interactions = torch.stack((counts[subject], counts[answer]), 1)
+    return Asked(
+        time,
+        subject,
+        relation,
+        answer,
+        _joined(ranks),
+        _joined(baseline),
+        interactions,
+        engine.gates(time)[subject],
+    )
+
+
+@torch.no_grad()
+def _together(engine: Engine, asked: tuple[Tensor, Tensor, Tensor], time: int) -> Iterator[tuple[slice, Tensor]]:
+    """Scores of each direction's queries together, handed out in chunks."""
+    subject, relation, _ = asked
+    ids = torch.arange(engine.turn_to(time), device=engine.device)
+    half = subject.shape[0] // 2
+    for start in (0, half):
+        side = slice(start, start + half)
+        scores, _ = score_together(engine.model, engine.state, ids, subject[side], relation[side], time)
+        for begin in range(0, half, CHUNK):
+            end = min(begin + CHUNK, half)
+            yield slice(start + begin, start + end), scores[begin:end]
+
+
+def _joined(ranks: list[Ranks]) -> Ranks:
+    return Ranks(torch.cat([r.optimistic for r in ranks]), torch.cat([r.pessimistic for r in ranks]))

@@ -35,9 +35,7 @@ def fetch_dataset(
         archive = Path(scratch, "archive")
         found = _download(url, archive, on_progress)
         if found != sha256.lower():
-            raise InputError(
-                f"{url} has the checksum {found}, not {sha256.lower()}: check the address and the digits"
-            )
+            raise InputError(f"{url} has the checksum {found}, not {sha256.lower()}: check the address and the digits")
         content = Path(scratch, "content")
         _unpack(url, archive, content)
         inside = list(content.iterdir())
@@ -79,9 +77,7 @@ def _unpack(url: str, archive: Path, target: Path) -> None:
             with stream, file.open("wb") as sink:
                 shutil.copyfileobj(stream, sink)
     except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise InputError(
-            f"{url} cannot be unpacked ({error}): it must be a sound .tar.gz, .tar or .zip"
-        ) from error
+        raise InputError(f"{url} cannot be unpacked ({error}): it must be a sound .tar.gz, .tar or .zip") from error
 
 
 def _members(url: str, archive: Path) -> Iterator[tuple[str, IO[bytes]]]:

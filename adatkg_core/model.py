@@ -43,8 +43,9 @@ class View:
 
     def and_also(self, more: View) -> View:
         """This view with further entities behind it."""
-        names = ("fused", "unit", "gate", "cluster")
-        return View(*(torch.cat((getattr(self, name), getattr(more, name))) for name in names), self.vq_loss)
+        fused, unit = torch.cat((self.fused, more.fused)), torch.cat((self.unit, more.unit))
+        gate, cluster = torch.cat((self.gate, more.gate)), torch.cat((self.cluster, more.cluster))
+        return View(fused, unit, gate, cluster, self.vq_loss)
 
 
 class AdaTKG(nn.Module):
@@ -101,9 +102,7 @@ class AdaTKG(nn.Module):
     def encode_chains(self, state: GraphState, entity: Tensor, relation: Tensor, time: int) -> tuple[Tensor, Tensor]:
         """Chain encodings [B, d] of readers (entity, relation) at a time, and whether each chain held anything."""
         model = self.config.model
-        chains = select_chains(
-            state, entity, relation, time, self.similarity, model.chain_window, model.chain_length
-        )
+        chains = select_chains(state, entity, relation, time, self.similarity, model.chain_window, model.chain_length)
         vectors = self.relations()
         encoded = self.chain(
             chains,
@@ -129,9 +128,7 @@ class AdaTKG(nn.Module):
 
     # -- reading ----------------------------------------------------------------------------------------------
 
-    def view(
-        self, state: GraphState, ids: Tensor, last: LastUpdate | None = None, extra: Tensor | None = None
-    ) -> View:
+    def view(self, state: GraphState, ids: Tensor, last: LastUpdate | None = None, extra: Tensor | None = None) -> View:
         """The entities `ids` [N] as of the state.
 
         With `last`, the memories that an update writes are computed with gradient, which is how the update rule

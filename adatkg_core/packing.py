@@ -48,15 +48,11 @@ def unpack(folder: Traversable) -> Dataset:
     try:
         meta = json.loads(folder.joinpath("meta.json").read_text(encoding="utf-8"))
         names = lzma.decompress(folder.joinpath("names.xz").read_bytes()).decode().split("\n")
-        triples = np.frombuffer(lzma.decompress(folder.joinpath("facts.xz").read_bytes()), "<u2").reshape(
-            -1, 3
-        )
+        triples = np.frombuffer(lzma.decompress(folder.joinpath("facts.xz").read_bytes()), "<u2").reshape(-1, 3)
         ticks = np.repeat(np.array(meta["ticks"], np.int64), meta["facts_per_tick"])
         facts = np.column_stack([triples.astype(np.int64), ticks])
     except (OSError, EOFError, ValueError, KeyError, lzma.LZMAError) as error:
-        raise InputError(
-            f"the packed data set {folder} is damaged ({error}): install the package again"
-        ) from error
+        raise InputError(f"the packed data set {folder} is damaged ({error}): install the package again") from error
     n = meta["entities"]
     return Dataset(meta["name"], tuple(names[:n]), tuple(names[n:]), facts, meta["step"], meta["granularity"])
 

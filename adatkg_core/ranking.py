@@ -75,9 +75,7 @@ class TimeFilter:
     """Knows every true answer of (subject, relation, ?, time), in both directions; a relation r + R asks
     backwards, as everywhere."""
 
-    def __init__(
-        self, facts: Tensor | np.ndarray, n_relations: int, device: torch.device | str | None = None
-    ) -> None:
+    def __init__(self, facts: Tensor | np.ndarray, n_relations: int, device: torch.device | str | None = None) -> None:
         facts = _as_facts(facts, device)
         subject, relation, obj, time = facts.unbind(dim=1)
         subjects, answers = torch.cat([subject, obj]), torch.cat([obj, subject])  # [2M], [2M]

@@ -75,9 +75,7 @@ class Recall(nn.Module):
             1,
         )  # [n, 4]
 
-    def _base(
-        self, state: GraphState, kinds: Tensor, activity: Tensor, time: int, n: int
-    ) -> tuple[Tensor, Tensor]:
+    def _base(self, state: GraphState, kinds: Tensor, activity: Tensor, time: int, n: int) -> tuple[Tensor, Tensor]:
         embedded = self.relation(kinds)
         scores = self.wants(embedded) @ self.activity(activity).T  # [Q, n]
         slots = state.relation_table.read(state, kinds, time)

@@ -136,9 +136,7 @@ def list_artifacts(root_url: str | os.PathLike[str], kind: str) -> list[str]:
     try:
         paths = root.fs.ls(root.path, detail=False) if root.fs.isdir(root.path) else []
     except OSError as error:
-        raise InputError(
-            f"{root.url}: cannot be listed ({_one_line(error)}); check its permissions"
-        ) from error
+        raise InputError(f"{root.url}: cannot be listed ({_one_line(error)}); check its permissions") from error
     found = []
     for name in sorted(posixpath.basename(str(path).rstrip("/")) for path in paths):
         place = _Place(posixpath.join(root.url, name), root.fs, root.file(name))
@@ -154,9 +152,7 @@ def require_finite(tensors: Mapping[str, Tensor], where: str) -> None:
     """Refuse tensors with NaN or infinity; `where` names their artifact in the message."""
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise InputError(
-                f"{where}: tensor {name!r} holds NaN or infinity; use an earlier one or {_REMEDY}"
-            )
+            raise InputError(f"{where}: tensor {name!r} holds NaN or infinity; use an earlier one or {_REMEDY}")
 
 
 def _locate(url: str | os.PathLike[str]) -> _Place:
@@ -177,20 +173,12 @@ def _check_free(place: _Place, kind: str, replace: bool) -> bool:
     if place.fs.isfile(place.file(MANIFEST)):
         manifest = _parse_file(place, MANIFEST) or {}
         if (manifest.get("format"), manifest.get("kind")) != (FORMAT, kind):
-            raise InputError(
-                f"{place.url}: holds something other than a {kind}; choose another place or remove it"
-            )
+            raise InputError(f"{place.url}: holds something other than a {kind}; choose another place or remove it")
         if not replace:
             raise InputError(f"{place.url}: a {kind} is there already; choose another place or remove it")
         return True
-    if (
-        place.is_local
-        and os.path.exists(place.path)
-        and (os.path.isfile(place.path) or os.listdir(place.path))
-    ):
-        raise InputError(
-            f"{place.url}: holds something other than a {kind}; choose another place or remove it"
-        )
+    if place.is_local and os.path.exists(place.path) and (os.path.isfile(place.path) or os.listdir(place.path)):
+        raise InputError(f"{place.url}: holds something other than a {kind}; choose another place or remove it")
     return False
 
 
@@ -296,9 +284,7 @@ def _read_manifest(place: _Place, kind: str) -> dict[str, _File]:
             "upgrade adatkg"
         )
     if manifest.get("kind") != kind:
-        raise InputError(
-            f"{place.url}: this is a {manifest.get('kind')}, not a {kind}; give the path of a {kind}"
-        )
+        raise InputError(f"{place.url}: this is a {manifest.get('kind')}, not a {kind}; give the path of a {kind}")
     try:
         files = {role: _File(**manifest["files"][role]) for role in ("meta", "tensors")}
     except (KeyError, TypeError):

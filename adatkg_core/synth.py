@@ -113,9 +113,7 @@ def _habits(
     edges = np.searchsorted(group[by_group], np.arange(len(_TYPES) * len(_PLACES) + 1))
     cell = wanted * len(_PLACES) + home
     first, size = edges[cell], edges[cell + 1] - edges[cell]
-    index = np.where(
-        size > 0, first + (rng.random(count) * size).astype(np.int64), rng.integers(len(kind), size=count)
-    )
+    index = np.where(size > 0, first + (rng.random(count) * size).astype(np.int64), rng.integers(len(kind), size=count))
     return np.column_stack([subject, verb[kind[subject], manner], by_group[index]])
 
 
@@ -153,8 +151,7 @@ def _entity_names(kind: NDArray[np.int64], place: NDArray[np.int64]) -> tuple[st
 
 def _relation_names(relations: int) -> tuple[str, ...]:
     return tuple(
-        _VERBS[i] if i < len(_VERBS) else f"{_VERBS[i % len(_VERBS)]} {i // len(_VERBS) + 1}"
-        for i in range(relations)
+        _VERBS[i] if i < len(_VERBS) else f"{_VERBS[i % len(_VERBS)]} {i // len(_VERBS) + 1}" for i in range(relations)
     )
 
 

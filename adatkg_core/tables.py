@@ -69,7 +69,9 @@ class PagedTable:
         weight = count.to(torch.float32)
         owner, slot = self._slots(state, rows)
         get = state.tensors
-        same = (get[f"{self.name}_relation"][slot] == relation[owner]) & (get[f"{self.name}_other"][slot] == other[owner])
+        same = (get[f"{self.name}_relation"][slot] == relation[owner]) & (
+            get[f"{self.name}_other"][slot] == other[owner]
+        )
         place = torch.full_like(rows, -1)
         place[owner[same]] = slot[same]
         known = place >= 0
@@ -125,7 +127,9 @@ class PagedTable:
         slot = slots[which[room], victims[which[room], rank[room]]]
         self._write(state, slot, relation[room], other[room], weight[room], time)
 
-    def _write(self, state: GraphState, slot: Tensor, relation: Tensor, other: Tensor, weight: Tensor, time: int) -> None:
+    def _write(
+        self, state: GraphState, slot: Tensor, relation: Tensor, other: Tensor, weight: Tensor, time: int
+    ) -> None:
         state.put(f"{self.name}_relation", slot, relation.to(torch.int32))
         state.put(f"{self.name}_other", slot, other.to(torch.int32))
         state.put(f"{self.name}_last", slot, torch.full_like(slot, time, dtype=torch.int32))

@@ -1,0 +1,100 @@
+"""A bundle: everything that makes predictions apart from a graph's own past, whole and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from adatkg_core.config import config_from_dict
+from adatkg_core.encoder import TextEncoder, load_encoder
+from adatkg_core.engine import Engine
+from adatkg_core.errors import InputError
+from adatkg_core.model import AdaTKG
+from adatkg_core.store import read_artifact, require_finite, write_artifact
+
+KIND = "bundle"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A trained model with the names it knows and how it was measured."""
+
+    model: AdaTKG
+    relations: tuple[str, ...]
+    entities: tuple[str, ...]
+    version: str
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+    def engine(self, encoder: TextEncoder | None = None, entities: Sequence[str] = ()) -> Engine:
+        """A fresh engine on the model's device; `entities` are further candidates from the start."""
+        known = (*self.entities, *entities)
+        spec = self.model.config.model.encoder
+        return Engine(self.model, self.relations, encoder or load_encoder(spec), entities=known)
+
+
+def save_bundle(bundle: Bundle, url: str, *, replace: bool = False) -> None:
+    """Write a bundle so that a reader sees all of it or nothing; one with NaN is refused."""
+    tensors = _parameters(bundle.model)
+    require_finite(tensors, f"bundle {url}")
+    learned = bundle.model.learned
+    per_entity = learned.shape[0] if learned is not None else getattr(bundle.model.memory, "known", 0)
+    meta = {
+        "version": bundle.version,
+        "config": bundle.model.config.as_dict(),
+        "encoder": bundle.model.config.model.encoder,
+        "relations": list(bundle.relations),
+        "entities": list(bundle.entities),
+        "per_entity": per_entity,
+        "metrics": bundle.metrics,
+    }
+    write_artifact(url, KIND, tensors, meta, replace=replace)
+
+
+def load_bundle(url: str, device: str = "cpu") -> Bundle:
+    """Read and check a bundle; whatever is wrong with it is one line that says so."""
+    tensors, meta = read_artifact(url, KIND, device=device)
+    require_finite(tensors, f"bundle {url}")
+    try:
+        config = config_from_dict(meta["config"], where=f"bundle {url}: config")
+        relations, entities = tuple(meta["relations"]), tuple(meta["entities"])
+        per_entity, version, metrics = int(meta["per_entity"]), str(meta["version"]), dict(meta["metrics"])
+        text = tensors["relation_text"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"bundle {url}: its description lacks {error}; it was made by another program") from error
+    if text.dim() != 2 or text.shape[0] != len(relations):
+        raise InputError(
+            f"bundle {url}: {len(relations)} relation names for vectors {tuple(text.shape)}; train it again"
+        )
+    model = AdaTKG(config, text, per_entity).to(device)
+    problem = _mismatch(model, tensors)
+    if problem:
+        raise InputError(f"bundle {url}: {problem}; its tensors are not those of its configuration, train it again")
+    model.load_state_dict(tensors)
+    return Bundle(model.eval(), relations, entities, version, metrics)
+
+
+def _parameters(model: AdaTKG) -> dict[str, Tensor]:
+    return {name: tensor.detach() for name, tensor in model.state_dict().items()}
+
+
+def _mismatch(model: AdaTKG, tensors: dict[str, Tensor]) -> str | None:
+    wanted = model.state_dict()
+    if strange := sorted(set(wanted) ^ set(tensors)):
+        return f"tensor {strange[0]} is {'missing' if strange[0] in wanted else 'unknown'}"
+    for name, tensor in wanted.items():
+        if tensors[name].shape != tensor.shape:
+            return f"tensor {name} has shape {tuple(tensors[name].shape)}, not {tuple(tensor.shape)}"
+    return None
+
+
+def resolve_device(name: str) -> str:
+    """`auto` takes the GPU when there is one."""
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise InputError(f"device {name}: no GPU is usable here; take cpu or auto")
+    return name

@@ -1,0 +1,5 @@
+"""Batch training of the shared parameters."""
+
+from trainer.loop import Run, train
+
+__all__ = ["Run", "train"]

@@ -1,0 +1,264 @@
+"""The training loop, to be read from top to bottom.
+
+An epoch forgets every interaction and replays the training facts in order. The queries of a time are scored from
+memory strictly before it; then its facts are committed. The last update of each memory is computed again at read
+time with gradient, the memory before it detached: this is how the update rule learns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time as clock
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import structlog
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from adatkg_core.bundle import Bundle
+from adatkg_core.commit import both_sides, commit
+from adatkg_core.config import Config
+from adatkg_core.datasets import Dataset, text_of
+from adatkg_core.encoder import TextEncoder
+from adatkg_core.engine import Engine
+from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.evaluation import by_first_appearance, facts_by_time, measure, summarize
+from adatkg_core.memory import Ema
+from adatkg_core.model import AdaTKG, LastUpdate, View
+from adatkg_core.ranking import TimeFilter
+from adatkg_core.state import GraphState
+from adatkg_core.together import score_together
+from trainer.checkpoint import Progress, load_checkpoint, save_checkpoint
+
+WARM_UP = 0.05  # share of all steps until the full learning rate
+FLOOR = 0.02  # share of the learning rate that is left at the end
+Report = Callable[[str, int, int], None]  # stage, done, of how many
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished training: the best bundle and where its working files are."""
+
+    bundle: Bundle
+    epochs: int
+    best_epoch: int
+    valid: dict[str, Any]
+
+
+def train(
+    dataset: Dataset,
+    config: Config,
+    encoder: TextEncoder,
+    work: Path,
+    *,
+    device: str = "cpu",
+    report: Report = lambda stage, done, total: None,
+) -> Run:
+    """Learn from the train split, choose the epoch on the valid split.
+
+    `work` holds the checkpoint and `curves.jsonl`; a run that was killed goes on from there to the same result.
+    """
+    dataset = by_first_appearance(dataset)
+    facts = dataset.split("train")
+    if len(facts) == 0 or len(dataset.split("valid")) == 0:
+        raise InputError(f"data set {dataset.name}: too few distinct times to split; it needs at least 5")
+    work.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(config.train.seed)
+    names = encoder.encode([text_of(name) for name in dataset.entities])
+    relations = encoder.encode([text_of(name) for name in dataset.relations])
+    n = int(facts[:, [0, 2]].max()) + 1  # numbered by first appearance: the entities of train come first
+    model = AdaTKG(config, relations, n).to(device)
+    state = GraphState(config, relations.shape[1], dataset.n_relations, torch.device(device))
+    state.reserve(n)
+    state.entities = n
+    state.tensors["text"][:n] = names[:n].to(device)
+
+    optimizer, schedule = _optimizer(model, config, steps=config.train.epochs * _steps(facts, config))
+    fingerprint = _fingerprint(dataset, config, encoder)
+    progress = load_checkpoint(work, fingerprint, model, optimizer, schedule)
+    lookup = _Names(encoder.name, encoder.dim, dict(zip(map(text_of, dataset.entities), names, strict=True)))
+    while progress.epoch < config.train.epochs:
+        if progress.epoch - progress.best_epoch >= config.train.patience > 0:
+            break
+        progress.epoch += 1
+        began = clock.perf_counter()
+        loss, queries = _epoch(model, state, optimizer, schedule, facts, n, report)
+        curve: dict[str, Any] = {"epoch": progress.epoch, "loss": loss}
+        curve["queries_per_second"] = round(queries / (clock.perf_counter() - began), 1)
+        if progress.epoch % config.train.valid_every == 0 or progress.epoch == config.train.epochs:
+            _settle(model, state)
+            curve |= _validate(model, dataset, lookup, progress, report)
+        curve["seconds"] = round(clock.perf_counter() - began, 1)
+        if isinstance(model.memory, Ema):
+            curve["alpha"] = torch.sigmoid(model.memory.rho.detach()).mean().item()
+        save_checkpoint(work, fingerprint, model, optimizer, schedule, progress)
+        with (work / "curves.jsonl").open("ab") as curves:
+            curves.write(orjson.dumps(curve, option=orjson.OPT_APPEND_NEWLINE))
+        log.info("epoch", **{key: value for key, value in curve.items() if key != "valid"})
+
+    model.load_state_dict(progress.best)
+    version = f"{dataset.name}-{fingerprint[:8]}-{progress.best_epoch}"
+    metrics = {"valid": progress.best_metrics, "epoch": progress.best_epoch, "seed": config.train.seed}
+    bundle = Bundle(model.eval(), dataset.relations, dataset.entities, version, metrics)
+    return Run(bundle, progress.epoch, progress.best_epoch, progress.best_metrics)
+
+
+def _epoch(
+    model: AdaTKG,
+    state: GraphState,
+    optimizer: torch.optim.Optimizer,
+    schedule: torch.optim.lr_scheduler.LRScheduler,
+    facts: Any,
+    n: int,
+    report: Report,
+) -> tuple[float, int]:
+    """One pass over the training facts; returns the mean loss and the number of queries."""
+    settings = model.config.train
+    known = TimeFilter(facts, state.n_relations, state.device)
+    ids = torch.arange(n, device=state.device)
+    last: LastUpdate | None = None
+    total = torch.zeros((), dtype=torch.float64, device=state.device)
+    done = 0
+    state.reset()
+    for time, rows in facts_by_time(facts):
+        happened = torch.from_numpy(rows[:, :3]).to(state.device)
+        asked = both_sides(happened, state.n_relations)
+        for subject, relation, answer in _batches(asked, settings.batch, settings.protocol == "snapshot"):
+            model.train()
+            scores, view = _forward(model, state, ids, subject, relation, time, last)
+            if settings.protocol == "streaming":
+                scores = _without_other_answers(scores, known, subject, relation, answer, time)
+            loss = F.cross_entropy(scores, answer)
+            (loss + settings.vq_weight * view.vq_loss).backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
+            optimizer.step()
+            optimizer.zero_grad()
+            schedule.step()
+            state.tensors["cluster"][:n] = view.cluster
+            total += loss.detach() * len(subject)
+            done += len(subject)
+        model.eval()
+        last = commit(model, state, happened, time)
+        report("train", done, 2 * len(facts))
+    if not math.isfinite(total.item()):
+        raise AdatkgError("training diverged: the loss is not a number; lower train.lr")
+    return total.item() / max(done, 1), done
+
+
+def _forward(
+    model: AdaTKG,
+    state: GraphState,
+    ids: Tensor,
+    subject: Tensor,
+    relation: Tensor,
+    time: int,
+    last: LastUpdate | None,
+) -> tuple[Tensor, View]:
+    if model.config.train.protocol == "snapshot":
+        return score_together(model, state, ids, subject, relation, time, last)
+    view = model.view(state, ids, last)
+    return model.score(state, view, subject, relation, time), view
+
+
+def _batches(
+    asked: tuple[Tensor, Tensor, Tensor], size: int, by_direction: bool
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    subject, relation, answer = asked
+    count = len(subject)
+    if by_direction:
+        parts = torch.arange(count, device=subject.device).chunk(2)
+    else:
+        parts = torch.randperm(count).to(subject.device).chunk(-(-count // size))
+    for part in parts:
+        if len(part) > 1:  # a batch of one has no batch statistics
+            yield subject[part], relation[part], answer[part]
+
+
+def _without_other_answers(
+    scores: Tensor, known: TimeFilter, subject: Tensor, relation: Tensor, answer: Tensor, time: int
+) -> Tensor:
+    """Other true answers of the same query and time are no mistakes: they take no part in the loss."""
+    row, candidate = known.exclusions(subject, relation, torch.full_like(subject, time)).unbind(1)
+    other = candidate != answer[row]
+    return scores.index_put((row[other], candidate[other]), scores.new_tensor(-1e4))
+
+
+def _validate(
+    model: AdaTKG, dataset: Dataset, encoder: TextEncoder, progress: Progress, report: Report
+) -> dict[str, Any]:
+    """Measure on valid and remember the parameters if they are the best so far."""
+    settings = model.config.train
+    engine = Engine(model, dataset.relations, encoder, entities=dataset.entities)
+    asked, total = 0, 2 * len(dataset.split("valid"))
+
+    def tell(count: int) -> None:
+        nonlocal asked
+        asked += count
+        report("validate", asked, total)
+
+    results, baseline = summarize(measure(engine, dataset, "valid", settings.protocol, tell), dataset)
+    scores = [results[name]["mrr"] or 0.0 for name in settings.select]
+    score = sum(scores) / len(scores)
+    if score > progress.best_score:
+        progress.best_score, progress.best_epoch = score, progress.epoch
+        progress.best_metrics = {"protocol": settings.protocol, "slices": results, "baseline": baseline}
+        progress.best = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+    return {"score": score, "mrr": {name: one["mrr"] for name, one in results.items()}}
+
+
+def _settle(model: AdaTKG, state: GraphState) -> None:
+    if model.memory is not None:
+        n = state.entities
+        model.memory.settle(state.tensors["updates"][:n], state.tensors["cluster"][:n])
+
+
+def _optimizer(
+    model: AdaTKG, config: Config, steps: int
+) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
+    """AdamW with a warm-up and a cosine; the recall head has a learning rate of its own."""
+    recall = [p for name, p in model.named_parameters() if name.startswith(("recall.", "trust."))]
+    rest = [p for name, p in model.named_parameters() if not name.startswith(("recall.", "trust."))]
+    groups = [{"params": rest, "lr": config.train.lr}]
+    if recall:
+        groups.append({"params": recall, "lr": config.train.recall_lr})
+    optimizer = torch.optim.AdamW(groups, weight_decay=config.train.weight_decay)
+
+    def rate(step: int) -> float:
+        warm = max(1, int(steps * WARM_UP))
+        if step < warm:
+            return (step + 1) / warm
+        return FLOOR + (1 - FLOOR) * 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warm) / max(1, steps - warm))))
+
+    return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+
+
+def _steps(facts: Any, config: Config) -> int:
+    sizes = [2 * len(rows) for _, rows in facts_by_time(facts)]
+    return sum(2 if config.train.protocol == "snapshot" else -(-size // config.train.batch) for size in sizes)
+
+
+def _fingerprint(dataset: Dataset, config: Config, encoder: TextEncoder) -> str:
+    digest = hashlib.sha256(dataset.facts.tobytes())
+    plain = replace(config, train=replace(config.train, patience=0)).as_dict()
+    digest.update(orjson.dumps([dataset.entities, dataset.relations, plain, encoder.name], option=orjson.OPT_SORT_KEYS))
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The data set's names, encoded once, for the engines that validate."""
+
+    name: str
+    dim: int
+    vectors: dict[str, Tensor]
+
+    def encode(self, texts: Any) -> Tensor:
+        return torch.stack([self.vectors[text] for text in texts])
