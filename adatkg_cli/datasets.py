@@ -70,9 +70,7 @@ def synth(
     _print({"path": str(out), **_describe(made)}, json)
 
 
-@datasets.command(
-    epilog="Example: adatkg datasets fetch https://example.org/ICEWS18.tar.gz icews18 --sha256 9f86…"
-)
+@datasets.command(epilog="Example: adatkg datasets fetch https://example.org/ICEWS18.tar.gz icews18 --sha256 9f86…")
 def fetch(
     url: Annotated[str, typer.Argument(help="A .tar.gz, .tar or .zip of a folder in the usual layout.")],
     out: Annotated[Path, typer.Argument(help="The new folder.")],
@@ -102,9 +100,7 @@ def _describe(dataset: Dataset) -> dict[str, Any]:
         "last_tick": int(dataset.times[-1]),
         "step": dataset.step,
         "granularity": dataset.granularity,
-        "splits": {
-            name: {"times": len(np.unique(rows[:, 3])), "facts": len(rows)} for name, rows in splits.items()
-        },
+        "splits": {name: {"times": len(np.unique(rows[:, 3])), "facts": len(rows)} for name, rows in splits.items()},
         "entities_unknown_to_train": len(seen) - len(known),
     }
 

@@ -49,9 +49,7 @@ def doctor(json: JsonFlag = False) -> None:
     else:
         table = Table("", "what", "found", "remedy")
         for check in checks:
-            mark = (
-                "[green]ok[/]" if check.ok else "[red]missing[/]" if check.required else "[yellow]missing[/]"
-            )
+            mark = "[green]ok[/]" if check.ok else "[red]missing[/]" if check.required else "[yellow]missing[/]"
             table.add_row(mark, check.name, check.detail, check.remedy)
         stdout.print(table)
     raise typer.Exit(0 if ok else 1)
@@ -112,9 +110,7 @@ def _docker() -> Check:
             ok = b" 200 " in connection.recv(256)
     except (OSError, ValueError) as error:
         return Check("docker", False, False, f"{host}: {error}", remedy)
-    return Check(
-        "docker", ok, False, f"engine at {host}" if ok else f"{host}: no engine", "" if ok else remedy
-    )
+    return Check("docker", ok, False, f"engine at {host}" if ok else f"{host}: no engine", "" if ok else remedy)
 
 
 def _connect_docker(host: str) -> socket.socket:

@@ -22,24 +22,23 @@ class ChainLayer(nn.Module):
         self.widen, self.narrow = nn.Linear(dim, 2 * dim), nn.Linear(2 * dim, dim)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """tokens [M, d], mask [C, L] -> [M, d]."""
-        tokens = tokens + self.dropout(self.out(self._attend(self.qkv(self.norm_attention(tokens)), mask)))
-        hidden = F.relu(self.widen(self.norm_forward(tokens)))
-        mixed: Tensor = tokens + self.dropout(self.narrow(self.dropout(hidden)))
+    def forward(self, tokens: Tensor, mask: Tensor, place: Tensor) -> Tensor:
+        """tokens [M, d], mask [C, L], their places in it when flat [M] -> [M, d]."""
+        tokens = tokens + self.dropout(self.out(self._attend(self.qkv(self.norm_attention(tokens)), mask, place)))
+        mixed: Tensor = tokens + self.dropout(self.narrow(F.relu(self.widen(self.norm_forward(tokens)))))
         return mixed
 
-    def _attend(self, qkv: Tensor, mask: Tensor) -> Tensor:
+    def _attend(self, qkv: Tensor, mask: Tensor, place: Tensor) -> Tensor:
         chains, length = mask.shape
-        padded = unpack(qkv, mask).view(chains, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        padded = unpack(qkv, mask, place).view(chains, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         query, key, value = padded.unbind(0)  # [C, heads, L, d / heads]
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask[:, None, None, :])
-        return mixed.transpose(1, 2).reshape(chains, length, -1)[mask]
+        return mixed.transpose(1, 2).reshape(chains * length, -1).index_select(0, place)
 
 
-def unpack(tokens: Tensor, mask: Tensor) -> Tensor:
+def unpack(tokens: Tensor, mask: Tensor, place: Tensor) -> Tensor:
     """Packed tokens [M, n] at their places in [C, L, n], zeros elsewhere."""
-    return tokens.new_zeros(*mask.shape, tokens.shape[1]).masked_scatter(mask.unsqueeze(-1), tokens)
+    return tokens.new_zeros(mask.numel(), tokens.shape[1]).index_copy(0, place, tokens).view(*mask.shape, -1)
 
 
 class ChainEncoder(nn.Module):
@@ -67,14 +66,15 @@ class ChainEncoder(nn.Module):
         tokens = torch.cat((self.entity(entity), self.relation(relation), self.entity(other), stamp), 1)
         # A chain without tokens would attend to nothing; it takes part in no layer and pools to zero.
         full = chains.mask[chains.mask[:, 0]]
+        place = full.reshape(-1).nonzero().squeeze(1)
         for layer in self.layers:
-            tokens = layer(tokens, full)
+            tokens = layer(tokens, full, place)
         tokens = self.norm(tokens)
-        values = unpack(tokens, full)  # [C', L, d]
-        keys = unpack(self.answer(tokens), full)
-        place = chains.mask[:, 0].cumsum(0) - 1  # a chain's row among the non-empty ones
+        values = unpack(tokens, full, place)  # [C', L, d]
+        keys = unpack(self.answer(tokens), full, place)
+        row = chains.mask[:, 0].cumsum(0) - 1  # of a chain among the non-empty ones
         some = chains.nonempty
-        mine = place[chains.of_reader[some]]
+        mine = row[chains.of_reader[some]]
         weight = (keys[mine] @ self.ask(asked[some]).unsqueeze(-1)).squeeze(-1) / math.sqrt(asked.shape[1])
         weight = weight.masked_fill(~full[mine], -torch.inf).softmax(1)
         pooled = (weight.unsqueeze(1) @ values[mine]).squeeze(1)

@@ -39,6 +39,9 @@ def commit(model: AdaTKG, state: GraphState, facts: Tensor, time: int) -> LastUp
     if model.recall is not None:
         state.pair_table.add(state, entity, relation, other, time)
         state.relation_table.add(state, relation, torch.zeros_like(relation), other, time)
+        new = state.tensors["interactions"][entity] < state.config.recall.cold_below
+        if bool(new.any()):
+            state.newcomer_table.add(state, relation[new], torch.zeros_like(relation[new]), other[new], time)
     _count(state, entity, time)
     return last
 

@@ -59,7 +59,10 @@ class RecallConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How the parameters are learned and which epoch is kept."""
+    """How the parameters are learned and which epoch is kept.
+
+    The first `burn_in` of the training times is only remembered, not learned from: there, everybody is a newcomer.
+    """
 
     protocol: Protocol = "streaming"
     model: bool = True
@@ -71,6 +74,7 @@ class TrainConfig:
     clip: float = 1.0
     vq_weight: float = 0.1
     batch: int = 512
+    burn_in: float = 0.2
     select: tuple[str, ...] = ("all",)
     valid_every: int = 1
     seed: int = 1
@@ -177,6 +181,7 @@ def _check_ranges(config: Config, where: str) -> None:
         ),
         "train.epochs, batch and valid_every must be at least 1": min(train.epochs, train.batch, train.valid_every)
         >= 1,
+        "train.burn_in must be in [0, 1)": 0 <= train.burn_in < 1,
         "train.model = false needs recall.enabled": train.model or recall.enabled,
     }
     for rule, holds in rules.items():

@@ -135,9 +135,12 @@ class AdaTKG(nn.Module):
         learns; `ids` must then begin with every entity of that update in order 0, 1, …. `extra` [N, d] is added
         to the entities' own vectors (the snapshot protocol's mark).
         """
+        cluster = state.tensors["cluster"][ids]
+        if not self.config.train.model:
+            nothing = state.tensors["text"].new_zeros(ids.shape[0], 0)
+            return View(nothing, nothing, nothing.sum(1), cluster, nothing.sum())
         base = self.project(self.entity_input(state, ids))
         vq_loss = base.new_zeros(())
-        cluster = state.tensors["cluster"][ids]
         if self.codebook is not None and self.training:
             cluster, vq_loss = self.codebook(base)
         prior = base if extra is None else base + extra

@@ -3,12 +3,17 @@
 Every term reads the bounded tables of the state and touches only candidates that stand in them, so its cost
 follows the history that a query really has. The scores are:
 
-  base[r, o]    how o fares at the far end of r: a low-rank term for all, a learned one for those seen there
-  own[s, r, o]  what s did with o: with r itself, with any relation, and with relations that r resembles
-  alike[s,r,o]  for a subject of few interactions: what the nearest names did
+  base[r, o]        how o fares at the far end of r: a low-rank term for all, a learned one for those seen there
+  own[s, r, o]      what s did with o: with r itself, with any relation, and with relations that r resembles
+and for a subject of few interactions
+  newcomer[r, o]    as base, but counting only what other newcomers did
+  named[s, r, o]    how alike the names of s and o are
+  alike[s, r, o]    what the entities of the nearest names did
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +26,7 @@ from adatkg_core.tables import Slots
 BASE_FEATURES = 5  # what is known of a slot: seen, counts, recency
 ACTIVITY_FEATURES = 4
 OWN_FEATURES = BASE_FEATURES + 6
-ALIKE_FEATURES = 4
+ALIKE_FEATURES = 7
 
 
 class Recall(nn.Module):
@@ -41,6 +46,9 @@ class Recall(nn.Module):
         self.activity = nn.Sequential(nn.Linear(ACTIVITY_FEATURES, 32), nn.GELU(), nn.Linear(32, width))
         self.wants = nn.Linear(width, width)
         self.base = _mlp(BASE_FEATURES + ACTIVITY_FEATURES + width, config.hidden)
+        self.newcomer_wants = nn.Linear(width, width)
+        self.newcomer = _mlp(BASE_FEATURES + ACTIVITY_FEATURES + width, config.hidden)
+        self.named = nn.Linear(width, 3)
         context = BASE_FEATURES + ACTIVITY_FEATURES + width + 1
         self.own = _mlp(OWN_FEATURES + 2 * heads + context, config.hidden)
         self.alike = _mlp(ALIKE_FEATURES + heads + context, config.hidden)
@@ -49,17 +57,19 @@ class Recall(nn.Module):
         """Queries [B] -> scores [B, n] over the first n entities."""
         activity = self._activity(state, n, time)
         kinds, kind = torch.unique(relation, return_inverse=True)
-        base, planes = self._base(state, kinds, activity, time, n)
-        scores = base[kind]
+        embedded = self.relation(kinds)
+        slots = state.relation_table.read(state, kinds, time)
+        base, planes = self._far_end(slots, embedded, activity, self.wants, self.base)
         warmth = torch.log1p(state.tensors["interactions"][subject].float())
-        context = _Context(kind, relation, warmth, activity, planes, n)
-        flat = scores.reshape(-1)
-        for place, value in (
-            self._own(state, subject, time, context),
-            self._alike(state, subject, time, context),
-        ):
-            flat = flat.index_add(0, place, value)
-        return flat.view(-1, n)
+        context = _Context(relation, kind, embedded, self._affinity(kinds), planes, activity, warmth, n)
+        place, value = self._own(state, subject, time, context)
+        scores = base[kind].reshape(-1).index_add(0, place, value).view(-1, n)
+        cold = (state.tensors["interactions"][subject] < self.config.cold_below).nonzero().squeeze(1)
+        if cold.shape[0] == 0:
+            return scores
+        slots = state.newcomer_table.read(state, kinds, time)
+        newcomer, _ = self._far_end(slots, embedded, activity, self.newcomer_wants, self.newcomer)
+        return scores.index_add(0, cold, self._cold(state, subject, time, context, cold, newcomer))
 
     def _activity(self, state: GraphState, n: int, time: int) -> Tensor:
         get = state.tensors
@@ -75,16 +85,17 @@ class Recall(nn.Module):
             1,
         )  # [n, 4]
 
-    def _base(self, state: GraphState, kinds: Tensor, activity: Tensor, time: int, n: int) -> tuple[Tensor, Tensor]:
-        embedded = self.relation(kinds)
-        scores = self.wants(embedded) @ self.activity(activity).T  # [Q, n]
-        slots = state.relation_table.read(state, kinds, time)
+    def _far_end(
+        self, slots: Slots, embedded: Tensor, activity: Tensor, wants: nn.Module, seen: nn.Module
+    ) -> tuple[Tensor, Tensor]:
+        """Scores [Q, n] of candidates at the far end of the relations, and what is known of each [Q * n, …]."""
+        n = activity.shape[0]
+        scores = wants(embedded) @ self.activity(activity).T  # [Q, n]
         features = torch.stack(_counted(slots), 1)
         place = slots.owner * n + slots.other
-        planes = features.new_zeros(kinds.shape[0] * n, BASE_FEATURES).index_copy(0, place, features)
-        seen = self.base(torch.cat((features, activity[slots.other], embedded[slots.owner]), 1)).squeeze(1)
-        scores = scores.reshape(-1).index_add(0, place, seen)
-        return scores.view(-1, n), planes
+        planes = features.new_zeros(embedded.shape[0] * n, BASE_FEATURES).index_copy(0, place, features)
+        value = seen(torch.cat((features, activity[slots.other], embedded[slots.owner]), 1)).squeeze(1)
+        return scores.reshape(-1).index_add(0, place, value).view(-1, n), planes
 
     def _own(self, state: GraphState, subject: Tensor, time: int, context: _Context) -> tuple[Tensor, Tensor]:
         slots = state.pair_table.read(state, subject, time)
@@ -93,7 +104,7 @@ class Recall(nn.Module):
         place, entry = torch.unique(slots.owner * context.n + slots.other, return_inverse=True)
         lively = torch.stack((slots.fast, slots.slow), 1)  # [M, 2]
         near = self.similarity[asked, slots.relation].unsqueeze(1)
-        affinity = self._affinity(asked, slots.relation)  # [M, heads]
+        affinity = context.affinity[context.kind[slots.owner], slots.relation]  # [M, heads]
         exactly = torch.stack(_counted(slots), 1) * exact.unsqueeze(1)  # one slot at most, so a sum is a copy
         columns = torch.cat(
             (
@@ -109,57 +120,74 @@ class Recall(nn.Module):
         total = columns.new_zeros(place.shape[0], columns.shape[1]).index_add(0, entry, columns)
         latest = columns.new_zeros(place.shape[0]).index_reduce(0, entry, 1 / (1 + slots.age), "amax")
         exact_part, rest = total[:, :BASE_FEATURES], torch.log1p(total[:, BASE_FEATURES:])
-        features = torch.cat((exact_part, rest, latest.unsqueeze(1), context.of(self, place)), 1)
+        features = torch.cat((exact_part, rest, latest.unsqueeze(1), context.of(place)), 1)
         return place, self.own(features).squeeze(1)
 
-    def _alike(self, state: GraphState, subject: Tensor, time: int, context: _Context) -> tuple[Tensor, Tensor]:
-        cold = (state.tensors["interactions"][subject] < self.config.cold_below).nonzero().squeeze(1)
+    def _cold(
+        self, state: GraphState, subject: Tensor, time: int, context: _Context, cold: Tensor, newcomer: Tensor
+    ) -> Tensor:
+        """What is added for the queries `cold` [C], whose subjects have few interactions: [C, n]."""
         names, which = torch.unique(subject[cold], return_inverse=True)
+        text = state.tensors["text"]
+        cosine = (text[names] @ text[: context.n].T)[which]  # [C, n]
+        kind = context.kind[cold]
+        first, second, third = self.named(context.embedded)[kind].unsqueeze(-1).unbind(1)  # [C, 1] each
+        scores = newcomer[kind] + cosine * (first + cosine * (second + cosine * third))
+
         neighbour, weight = nearest_names(state, names, self.config.neighbours)  # [D, k]
-        k = neighbour.shape[1]
-        reader = cold.repeat_interleave(k)
-        row = neighbour[which].reshape(-1)
+        row, near = neighbour[which].reshape(-1), weight[which].reshape(-1)
+        reader = torch.arange(cold.shape[0], device=cold.device).repeat_interleave(neighbour.shape[1])
         slots = state.pair_table.read(state, row, time)
-        asked = context.relation[reader[slots.owner]]
-        mass = weight[which].reshape(-1)[slots.owner] * slots.slow
-        place, entry = torch.unique(reader[slots.owner] * context.n + slots.other, return_inverse=True)
-        exact = (slots.relation == asked).float() * mass
-        near = self.similarity[asked, slots.relation] * mass
-        recent = weight[which].reshape(-1)[slots.owner] * slots.fast
-        affinity = self._affinity(asked, slots.relation) * mass.unsqueeze(1)
-        columns = torch.cat((torch.stack((exact, near, mass, recent), 1), affinity), 1)
+        reader, near = reader[slots.owner], near[slots.owner]
+        asked = context.relation[cold][reader]
+        exact = (slots.relation == asked).float()
+        mass = near.pow(3) * slots.slow
+        sharp = near.pow(12) * slots.slow
+        related = self.similarity[asked, slots.relation] * mass
+        sums = (exact * mass, related, mass, near.pow(3) * slots.fast, exact * sharp, sharp)
+        affinity = context.affinity[kind[reader], slots.relation] * mass.unsqueeze(1)
+        columns = torch.cat((torch.stack(sums, 1), affinity), 1)
+        place, entry = torch.unique(reader * context.n + slots.other, return_inverse=True)
         total = torch.log1p(columns.new_zeros(place.shape[0], columns.shape[1]).index_add(0, entry, columns))
-        return place, self.alike(torch.cat((total, context.of(self, place)), 1)).squeeze(1)
+        similar = cosine.reshape(-1)[place].unsqueeze(1)
+        known = context.of(cold[place // context.n] * context.n + place % context.n)
+        value = self.alike(torch.cat((total, similar, known), 1)).squeeze(1)
+        total_scores: Tensor = scores.reshape(-1).index_add(0, place, value).view_as(scores)
+        return total_scores
 
-    def _affinity(self, asked: Tensor, told: Tensor) -> Tensor:
-        return F.softplus((self.ask[asked] * self.tell[told]).sum(-1))
+    def _affinity(self, kinds: Tensor) -> Tensor:
+        """How much each relation says about those asked for, learned: [Q, 2R, heads]."""
+        return F.softplus(torch.einsum("qhc,rhc->qrh", self.ask[kinds], self.tell))
 
 
+@dataclass(frozen=True)
 class _Context:
     """What every term knows about a query and a candidate besides its own counts."""
 
-    def __init__(
-        self, kind: Tensor, relation: Tensor, warmth: Tensor, activity: Tensor, planes: Tensor, n: int
-    ) -> None:
-        self.kind, self.relation, self.warmth = kind, relation, warmth
-        self.activity, self.planes, self.n = activity, planes, n
+    relation: Tensor  # [B]
+    kind: Tensor  # [B] place of the relation among the Q distinct ones
+    embedded: Tensor  # [Q, relation_dim]
+    affinity: Tensor  # [Q, 2R, heads]
+    planes: Tensor  # [Q * n, BASE_FEATURES] what is known of (relation, candidate)
+    activity: Tensor  # [n, ACTIVITY_FEATURES]
+    warmth: Tensor  # [B] log interactions of the subject
+    n: int
 
-    def of(self, head: Recall, place: Tensor) -> Tensor:
+    def of(self, place: Tensor) -> Tensor:
         """Features of the entries at flat places query * n + candidate, [U, …]."""
         query, candidate = place // self.n, place % self.n
-        return torch.cat(
-            (
-                self.planes[self.kind[query] * self.n + candidate],
-                self.activity[candidate],
-                head.relation(self.relation[query]),
-                self.warmth[query].unsqueeze(1),
-            ),
-            1,
+        kind = self.kind[query]
+        parts = (
+            self.planes[kind * self.n + candidate],
+            self.activity[candidate],
+            self.embedded[kind],
+            self.warmth[query].unsqueeze(1),
         )
+        return torch.cat(parts, 1)
 
 
 def nearest_names(state: GraphState, names: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """For each entity [D] the k entities with interactions whose names are most alike, and similarity cubed."""
+    """For each entity [D] the k entities with interactions whose names are most alike, and how much."""
     seen = (state.tensors["interactions"][: state.entities] > 0).nonzero().squeeze(1)
     text = state.tensors["text"]
     cosine = text[names].double() @ text[seen].double().T  # [D, S]
@@ -167,7 +195,7 @@ def nearest_names(state: GraphState, names: Tensor, k: int) -> tuple[Tensor, Ten
     # Whole numbers in double precision: ties go to the older entity, whatever else is in the batch.
     order = (cosine * 1e6).round().long() * (seen.shape[0] + 1) - torch.arange(seen.shape[0], device=seen.device)
     best = order.topk(min(k, seen.shape[0]), dim=1).indices
-    return seen[best], cosine.gather(1, best).clamp(min=0).pow(3).float()
+    return seen[best], cosine.gather(1, best).clamp(min=0).float()
 
 
 def _counted(slots: Slots) -> tuple[Tensor, ...]:

@@ -54,7 +54,8 @@ def layout(config: Config, text_dim: int, n_relations: int) -> dict[str, Spec]:
         specs["activity_fast"] = Spec("entity", ())
         specs["activity_slow"] = Spec("entity", ())
         specs |= _table_layout("pair", "entity", (recall.pair_slots // PAGE,))
-        specs |= _table_layout("relation", "fixed", (2 * n_relations, recall.relation_slots // PAGE))
+        for name in ("relation", "newcomer"):
+            specs |= _table_layout(name, "fixed", (2 * n_relations, recall.relation_slots // PAGE))
     return specs
 
 
@@ -75,7 +76,7 @@ class GraphState:
         self.n_relations = n_relations
         self.device = device
         self.entities = 0
-        self.pages = {"pair": 0, "relation": 0}
+        self.pages = {"pair": 0, "relation": 0, "newcomer": 0}
         self.layout = layout(config, text_dim, n_relations)
         self.tensors: dict[str, Tensor] = {}
         for name, spec in self.layout.items():
@@ -95,6 +96,12 @@ class GraphState:
         """Which entities stood at the far end of each relation."""
         recall = self.config.recall
         return PagedTable("relation", recall.relation_slots, recall.fast, recall.slow)
+
+    @property
+    def newcomer_table(self) -> PagedTable:
+        """As `relation_table`, of the interactions that newcomers had."""
+        recall = self.config.recall
+        return PagedTable("newcomer", recall.relation_slots, recall.fast, recall.slow)
 
     def reserve(self, rows: int) -> None:
         """Room for `rows` entities; the new rows are empty."""

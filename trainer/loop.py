@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import structlog
 import torch
@@ -24,7 +25,7 @@ from torch import Tensor
 from adatkg_core.bundle import Bundle
 from adatkg_core.commit import both_sides, commit
 from adatkg_core.config import Config
-from adatkg_core.datasets import Dataset, text_of
+from adatkg_core.datasets import Dataset, Facts, text_of
 from adatkg_core.encoder import TextEncoder
 from adatkg_core.engine import Engine
 from adatkg_core.errors import AdatkgError, InputError
@@ -116,7 +117,7 @@ def _epoch(
     state: GraphState,
     optimizer: torch.optim.Optimizer,
     schedule: torch.optim.lr_scheduler.LRScheduler,
-    facts: Any,
+    facts: Facts,
     n: int,
     report: Report,
 ) -> tuple[float, int]:
@@ -128,9 +129,10 @@ def _epoch(
     total = torch.zeros((), dtype=torch.float64, device=state.device)
     done = 0
     state.reset()
+    learned = _learned(facts, settings.burn_in)
     for time, rows in facts_by_time(facts):
         happened = torch.from_numpy(rows[:, :3]).to(state.device)
-        asked = both_sides(happened, state.n_relations)
+        asked = both_sides(happened, state.n_relations) if time >= learned[0, 3] else None
         for subject, relation, answer in _batches(asked, settings.batch, settings.protocol == "snapshot"):
             model.train()
             scores, view = _forward(model, state, ids, subject, relation, time, last)
@@ -147,7 +149,7 @@ def _epoch(
             done += len(subject)
         model.eval()
         last = commit(model, state, happened, time)
-        report("train", done, 2 * len(facts))
+        report("train", done, 2 * len(learned))
     if not math.isfinite(total.item()):
         raise AdatkgError("training diverged: the loss is not a number; lower train.lr")
     return total.item() / max(done, 1), done
@@ -168,9 +170,17 @@ def _forward(
     return model.score(state, view, subject, relation, time), view
 
 
+def _learned(facts: Facts, burn_in: float) -> Facts:
+    """The facts whose queries are learned from."""
+    times = np.unique(facts[:, 3])
+    return facts[facts[:, 3] >= times[int(len(times) * burn_in)]]
+
+
 def _batches(
-    asked: tuple[Tensor, Tensor, Tensor], size: int, by_direction: bool
+    asked: tuple[Tensor, Tensor, Tensor] | None, size: int, by_direction: bool
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    if asked is None:
+        return
     subject, relation, answer = asked
     count = len(subject)
     if by_direction:
@@ -229,7 +239,7 @@ def _optimizer(
     groups = [{"params": rest, "lr": config.train.lr}]
     if recall:
         groups.append({"params": recall, "lr": config.train.recall_lr})
-    optimizer = torch.optim.AdamW(groups, weight_decay=config.train.weight_decay)
+    optimizer = torch.optim.AdamW(groups, weight_decay=config.train.weight_decay, fused=True)
 
     def rate(step: int) -> float:
         warm = max(1, int(steps * WARM_UP))
@@ -240,8 +250,8 @@ def _optimizer(
     return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
 
 
-def _steps(facts: Any, config: Config) -> int:
-    sizes = [2 * len(rows) for _, rows in facts_by_time(facts)]
+def _steps(facts: Facts, config: Config) -> int:
+    sizes = [2 * len(rows) for _, rows in facts_by_time(_learned(facts, config.train.burn_in))]
     return sum(2 if config.train.protocol == "snapshot" else -(-size // config.train.batch) for size in sizes)
 
 

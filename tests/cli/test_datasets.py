@@ -49,9 +49,7 @@ def test_list_names_the_shipped_data_set(monkeypatch: pytest.MonkeyPatch, capsys
     assert "90,730" in capsys.readouterr().out
 
 
-def test_a_generated_graph_can_be_described(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
-) -> None:
+def test_a_generated_graph_can_be_described(monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
     out = str(tmp_path / "graph")
     sizes = ("--entities", "40", "--relations", "4", "--times", "10", "--facts-per-time", "8", "--seed", "3")
     assert run(monkeypatch, "datasets", "synth", out, *sizes, "--json") == 0
@@ -76,17 +74,13 @@ def test_a_bad_file_is_one_line_on_stderr_and_exit_code_2(
     assert "valid.txt, line 11: object 'three'" in captured.err
 
 
-@pytest.mark.parametrize(
-    "arguments", [["datasets", "info"], ["datasets", "nothing"], ["datasets", "list", "--x"]]
-)
+@pytest.mark.parametrize("arguments", [["datasets", "info"], ["datasets", "nothing"], ["datasets", "list", "--x"]])
 def test_wrong_usage_is_exit_code_2(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     assert run(monkeypatch, *arguments) == 2
 
 
 @pytest.mark.parametrize("command", [["list"], ["info"], ["synth"], ["fetch"]])
-def test_every_help_has_an_example(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture, command: list[str]
-) -> None:
+def test_every_help_has_an_example(monkeypatch: pytest.MonkeyPatch, capsys: Capture, command: list[str]) -> None:
     assert run(monkeypatch, "datasets", *command, "--help") == 0
     assert "Example: adatkg datasets" in capsys.readouterr().out
 
@@ -148,9 +142,7 @@ def test_a_bad_archive_leaves_nothing_behind(
     bad = tmp_path / "bad"
     make(bad)
     before = sorted(tmp_path.iterdir())
-    assert (
-        run(monkeypatch, "datasets", "fetch", str(bad), str(tmp_path / "out"), "--sha256", checksum(bad)) == 2
-    )
+    assert run(monkeypatch, "datasets", "fetch", str(bad), str(tmp_path / "out"), "--sha256", checksum(bad)) == 2
     assert says in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == before
 
@@ -160,10 +152,7 @@ def test_a_wrong_checksum_leaves_nothing_behind(
 ) -> None:
     before = sorted(tmp_path.iterdir())
     for digits, says in (("0" * 64, "has the checksum"), ("12", "64 hex digits")):
-        assert (
-            run(monkeypatch, "datasets", "fetch", str(archive), str(tmp_path / "out"), "--sha256", digits)
-            == 2
-        )
+        assert run(monkeypatch, "datasets", "fetch", str(archive), str(tmp_path / "out"), "--sha256", digits) == 2
         assert says in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == before
 

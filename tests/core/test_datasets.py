@@ -157,9 +157,7 @@ def test_facts_come_in_order_of_time_and_else_as_written(layout: Layout) -> None
     ("raw", "ticks", "step"),
     [([0, 24, 72], [0, 1, 3], 24), ([5, 20, 35], [0, 1, 2], 15), ([1, 2, 9], [1, 2, 9], 1), ([7], [7], 1)],
 )
-def test_ticks_are_the_raw_times_floored_to_their_common_step(
-    raw: list[int], ticks: list[int], step: int
-) -> None:
+def test_ticks_are_the_raw_times_floored_to_their_common_step(raw: list[int], ticks: list[int], step: int) -> None:
     data = make_dataset("any", ["a"], ["r"], np.array([[0, 0, 0, t] for t in raw]))
     assert data.facts[:, 3].tolist() == ticks
     assert data.step == step

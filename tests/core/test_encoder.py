@@ -79,9 +79,7 @@ def test_minilm_puts_like_names_close_together(minilm: TextEncoder) -> None:
     assert one @ like > 0.6 > one @ unlike + 0.2
 
 
-def test_nothing_shows_on_stderr_while_a_model_loads(
-    minilm: TextEncoder, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_shows_on_stderr_while_a_model_loads(minilm: TextEncoder, capfd: pytest.CaptureFixture[str]) -> None:
     load_encoder("minilm", cache=None).encode(["Angela Merkel"])
     assert capfd.readouterr() == ("", "")
 
@@ -168,15 +166,11 @@ encoder_cache.CachedEncoder(Encoder(16), folder, key="shared").encode([f"name {i
 
 
 def test_processes_share_a_cache_and_one_may_be_killed(tmp_path: Path) -> None:
-    writers = [
-        subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), role]) for role in ("victim", "other")
-    ]
+    writers = [subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), role]) for role in ("victim", "other")]
     assert [writer.wait(120) for writer in writers] == [-signal.SIGKILL, 0]
     inner = Counting()
     texts = [f"name {i}" for i in range(400)]
-    assert torch.equal(
-        CachedEncoder(inner, tmp_path, key="shared").encode(texts), HashEncoder(16).encode(texts)
-    )
+    assert torch.equal(CachedEncoder(inner, tmp_path, key="shared").encode(texts), HashEncoder(16).encode(texts))
     assert inner.asked == []
 
 
@@ -189,9 +183,7 @@ def test_the_cache_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert default_cache() == tmp_path / "adatkg"
 
 
-@pytest.mark.parametrize(
-    "spec", ["hash:", "hash:x", "hash:0", "hash:-1", "", "  ", "./no/such/folder", ":cls"]
-)
+@pytest.mark.parametrize("spec", ["hash:", "hash:x", "hash:0", "hash:-1", "", "  ", "./no/such/folder", ":cls"])
 def test_a_wrong_spec_says_what_is_possible(spec: str) -> None:
     if spec == "hash:":
         assert load_encoder(spec).name == "hash:64"
