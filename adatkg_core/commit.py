@@ -29,7 +29,7 @@ def commit(model: AdaTKG, state: GraphState, facts: Tensor, time: int) -> LastUp
     """Take in the facts [n, 3] of one time, n > 0. The model must be in evaluation mode."""
     entity, relation, other = both_sides(facts, state.n_relations)
     last = None
-    if model.config.train.model:
+    if model.config.model.enabled:
         encoding, nonempty = model.encode_chains(state, entity, relation, time)
         if model.config.model.prior:
             _move_prototypes(model, state, entity[nonempty], encoding[nonempty])

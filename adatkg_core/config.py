@@ -20,6 +20,7 @@ Timing = Literal["before", "after"]
 class ModelConfig:
     """The paper's model; every cell of its ablation tables is one setting of these."""
 
+    enabled: bool = True
     dim: int = 128
     layers: int = 2
     heads: int = 8
@@ -62,10 +63,11 @@ class TrainConfig:
     """How the parameters are learned and which epoch is kept.
 
     The first `burn_in` of the training times is only remembered, not learned from: there, everybody is a newcomer.
+    Of the queries whose subject has fewer than `strangers_below` interactions, a share `strangers` is asked as if
+    the subject had never been seen, so that there is enough to learn from about entities that really are new.
     """
 
     protocol: Protocol = "streaming"
-    model: bool = True
     epochs: int = 10
     patience: int = 3
     lr: float = 1e-3
@@ -74,7 +76,9 @@ class TrainConfig:
     clip: float = 1.0
     vq_weight: float = 0.1
     batch: int = 512
-    burn_in: float = 0.2
+    burn_in: float = 0.1
+    strangers: float = 0.5
+    strangers_below: int = 50
     select: tuple[str, ...] = ("all",)
     valid_every: int = 1
     seed: int = 1
@@ -181,8 +185,10 @@ def _check_ranges(config: Config, where: str) -> None:
         ),
         "train.epochs, batch and valid_every must be at least 1": min(train.epochs, train.batch, train.valid_every)
         >= 1,
-        "train.burn_in must be in [0, 1)": 0 <= train.burn_in < 1,
-        "train.model = false needs recall.enabled": train.model or recall.enabled,
+        "train.burn_in must be in [0, 1) and train.strangers in [0, 1]": (
+            0 <= train.burn_in < 1 and 0 <= train.strangers <= 1
+        ),
+        "model.enabled = false needs recall.enabled": model.enabled or recall.enabled,
     }
     for rule, holds in rules.items():
         if not holds:

@@ -25,6 +25,7 @@ from adatkg_core.state import GraphState
 from adatkg_core.tensors import grown
 
 LatePolicy = Literal["apply", "refuse"]
+LAST_TIME = 2**31 - 1  # the state keeps times in 32 bits
 CHUNK = 256  # queries scored at once; bounds memory, never changes an answer
 
 
@@ -78,14 +79,7 @@ class Engine:
 
     def advance(self, time: int) -> None:
         """Time passes: when the watermark moves on, what was pending becomes part of the state."""
-        if self.watermark is not None and time <= self.watermark:
-            return
-        if self._n_pending:
-            self._include_pending()
-            self.state.keep()
-            self._tentative, self._n_pending = False, 0
-        self._visible = len(self.catalog)
-        self.watermark = time
+        self._advance(time, len(self.catalog))
 
     def observe(self, facts: Sequence[Fact]) -> Observed:
         """Take in facts in log order. A fact that cannot be used is refused with its reason, the rest goes on."""
@@ -103,23 +97,29 @@ class Engine:
         if self.late == "refuse":
             refused += [Refusal(i, f"late: time {times[i]} is before the watermark") for i in sorted(late)]
             taken = [i for i in taken if i not in late]
+        known = len(self.catalog)
         self.register([name for i in taken for name in (facts[i].s, facts[i].o)])
         subject = self.catalog.rows([facts[i].s for i in taken])
         other = self.catalog.rows([facts[i].o for i in taken])
         columns = (subject, [rows[i] for i in taken], other, [times[i] for i in taken])
         if taken:
-            self.observe_rows(torch.tensor(columns, device=self.device).T)
+            self.observe_rows(torch.tensor(columns, device=self.device).T, known)
         return Observed(len(taken), len(late) if self.late == "apply" else 0, tuple(sorted(refused, key=_index)))
 
-    def observe_rows(self, facts: Tensor) -> None:
-        """Take in facts [n, 4] given as rows of catalog and relations; a late one counts as of the watermark."""
+    def observe_rows(self, facts: Tensor, known: int | None = None) -> None:
+        """Take in facts [n, 4] given as rows of catalog and relations; a late one counts as of the watermark.
+
+        The entities from row `known` on are new with these facts, in this order: each becomes a candidate with them.
+        """
+        known = len(self.catalog) if known is None else known
         times = facts[:, 3].cummax(0).values
         if self.watermark is not None:
             times = times.clamp(min=self.watermark)
         steps, sizes = torch.unique_consecutive(times, return_counts=True)
         for time, part in zip(steps.tolist(), torch.split(facts[:, :3], sizes.tolist()), strict=True):
-            self.advance(time)
+            self._advance(time, known)
             self._exclude_pending()
+            known = max(known, int(part[:, [0, 2]].max()) + 1)
             end = self._n_pending + part.shape[0]
             self._pending = grown(self._pending, end)
             self._pending[self._n_pending : end] = part
@@ -210,6 +210,16 @@ class Engine:
 
     # -- private ----------------------------------------------------------------------------------------------
 
+    def _advance(self, time: int, known: int) -> None:
+        if self.watermark is not None and time <= self.watermark:
+            return
+        if self._n_pending:
+            self._include_pending()
+            self.state.keep()
+            self._tentative, self._n_pending = False, 0
+        self._visible = known
+        self.watermark = time
+
     def _include_pending(self) -> None:
         if self._n_pending and not self._tentative:
             assert self.watermark is not None
@@ -238,7 +248,9 @@ class Engine:
     def _within_reach(self, taken: list[int], times: Sequence[int]) -> tuple[list[int], list[Refusal]]:
         reached, kept, refused = self.watermark, [], []
         for i in taken:
-            if reached is not None and times[i] - reached > self.max_jump:
+            if abs(times[i]) > LAST_TIME:
+                refused.append(Refusal(i, f"time {times[i]} is out of range: a tick has 32 bits"))
+            elif reached is not None and times[i] - reached > self.max_jump:
                 refused.append(Refusal(i, f"time {times[i]} is more than {self.max_jump} ticks ahead of {reached}"))
             else:
                 reached = times[i] if reached is None else max(reached, times[i])
@@ -258,6 +270,10 @@ class Engine:
             return f"unknown relation {query.r!r}: the present model does not know it"
         if (query.s is None) == (query.o is None):
             return "a query gives exactly one of s and o"
+        if abs(query.t) > LAST_TIME:
+            return f"time {query.t} is out of range: a tick has 32 bits"
+        if query.k < 0:
+            return f"k is {query.k}: ask for at least 0 candidates"
         return None
 
     def _answer(self, queries: list[Query], time: int) -> list[Prediction]:

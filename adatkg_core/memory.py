@@ -119,7 +119,7 @@ class Attention(MemoryOperator):
         filled = members.updates.clamp(max=self.shape[0]).unsqueeze(1)
         mask = torch.arange(self.shape[0], device=memory.device) < filled  # [U, K]
         mask = mask | (filled == 0)  # an empty ring is all zeros and reads as zero
-        question = self.ask(asked).view(n, self.heads, -1)
+        question = self.ask(asked).view(n, self.heads, dim // self.heads)
         key = self.key.weight.view(self.heads, -1, dim)
         score = torch.einsum("nhc,hcd->nhd", question, key) @ memory.transpose(1, 2)  # [U, heads, K]
         weight = (score / math.sqrt(dim // self.heads)).masked_fill(~mask.unsqueeze(1), -torch.inf).softmax(-1)

@@ -136,7 +136,7 @@ class AdaTKG(nn.Module):
         to the entities' own vectors (the snapshot protocol's mark).
         """
         cluster = state.tensors["cluster"][ids]
-        if not self.config.train.model:
+        if not self.config.model.enabled:
             nothing = state.tensors["text"].new_zeros(ids.shape[0], 0)
             return View(nothing, nothing, nothing.sum(1), cluster, nothing.sum())
         base = self.project(self.entity_input(state, ids))
@@ -179,7 +179,7 @@ class AdaTKG(nn.Module):
         encoding: Tensor | None = None,
     ) -> Tensor:
         """Queries (subject, relation) [B] at one time -> scores [B, N] of every entity in the view."""
-        if not self.config.train.model:
+        if not self.config.model.enabled:
             assert self.recall is not None
             only: Tensor = self.recall(state, subject, relation, time, view.unit.shape[0])
             return only

@@ -118,7 +118,7 @@ class Recall(nn.Module):
             1,
         )
         total = columns.new_zeros(place.shape[0], columns.shape[1]).index_add(0, entry, columns)
-        latest = columns.new_zeros(place.shape[0]).index_reduce(0, entry, 1 / (1 + slots.age), "amax")
+        latest = columns.new_zeros(place.shape[0]).scatter_reduce(0, entry, 1 / (1 + slots.age), "amax")
         exact_part, rest = total[:, :BASE_FEATURES], torch.log1p(total[:, BASE_FEATURES:])
         features = torch.cat((exact_part, rest, latest.unsqueeze(1), context.of(place)), 1)
         return place, self.own(features).squeeze(1)
@@ -191,7 +191,8 @@ def nearest_names(state: GraphState, names: Tensor, k: int) -> tuple[Tensor, Ten
     seen = (state.tensors["interactions"][: state.entities] > 0).nonzero().squeeze(1)
     text = state.tensors["text"]
     cosine = text[names].double() @ text[seen].double().T  # [D, S]
-    cosine = cosine.masked_fill(names.unsqueeze(1) == seen, -1)
+    # A name that reads the same is taken for the entity itself, which has nothing to learn from itself.
+    cosine = cosine.masked_fill((names.unsqueeze(1) == seen) | (cosine > 1 - 1e-5), -1)
     # Whole numbers in double precision: ties go to the older entity, whatever else is in the batch.
     order = (cosine * 1e6).round().long() * (seen.shape[0] + 1) - torch.arange(seen.shape[0], device=seen.device)
     best = order.topk(min(k, seen.shape[0]), dim=1).indices

@@ -5,7 +5,7 @@ Rows beyond the catalog's length are always empty, so an unknown name can be rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,12 @@ class Spec:
     shape: tuple[int, ...]
     dtype: torch.dtype = torch.float32
     fill: float = 0
+
+    def used(self, entities: int, pages: Mapping[str, int]) -> tuple[int, ...]:
+        """How many rows are in use, as a leading part of the tensor's shape; none where `shape` is all of it."""
+        if self.rows == "fixed":
+            return ()
+        return (entities if self.rows == "entity" else pages[self.rows] * PAGE,)
 
 
 def layout(config: Config, text_dim: int, n_relations: int) -> dict[str, Spec]:
@@ -149,26 +155,19 @@ class GraphState:
 
     def export(self) -> dict[str, Tensor]:
         """Copies of the rows in use, by name; with `load` this is the whole state."""
-        return {name: self.tensors[name][: self._used(spec)].clone() for name, spec in self.layout.items()}
+        used = {name: spec.used(self.entities, self.pages) for name, spec in self.layout.items()}
+        return {name: self.tensors[name][tuple(map(slice, rows))].clone() for name, rows in used.items()}
 
     def load(self, tensors: dict[str, Tensor], entities: int, pages: dict[str, int]) -> None:
         """Take over what `export` gave, on this state's device."""
         missing = sorted(set(self.layout) ^ set(tensors))
         if missing:
             raise InputError(f"state: tensors {', '.join(missing)} do not fit; it was made with another configuration")
+        for name, spec in self.layout.items():
+            found = tensors[name]
+            if found.shape != (*spec.used(entities, pages), *spec.shape) or found.dtype != spec.dtype:
+                raise InputError(f"state: tensor {name} has shape {tuple(found.shape)}; it belongs to another model")
         self.entities, self.pages = entities, dict(pages)
         for name, spec in self.layout.items():
-            rows = tensors[name].to(self.device)
-            if rows.shape != (self._used(spec), *spec.shape)[-rows.dim() :] or rows.dtype != spec.dtype:
-                raise InputError(f"state: tensor {name} has shape {tuple(rows.shape)}; it belongs to another model")
-            self.tensors[name] = rows.clone() if spec.rows == "fixed" else grown(rows.clone(), PAGE, spec.fill)
-
-    def touched(self, rows: Iterable[str]) -> list[str]:
-        """The names of the tensors whose first dimension counts one of `rows`."""
-        wanted = set(rows)
-        return [name for name, spec in self.layout.items() if spec.rows in wanted]
-
-    def _used(self, spec: Spec) -> int:
-        if spec.rows == "entity":
-            return self.entities
-        return spec.shape[0] if spec.rows == "fixed" else self.pages[spec.rows] * PAGE
+            rows = tensors[name].to(self.device, copy=True)
+            self.tensors[name] = rows if spec.rows == "fixed" else grown(rows, PAGE, spec.fill)

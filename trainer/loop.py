@@ -24,7 +24,7 @@ from torch import Tensor
 
 from adatkg_core.bundle import Bundle
 from adatkg_core.commit import both_sides, commit
-from adatkg_core.config import Config
+from adatkg_core.config import Config, TrainConfig
 from adatkg_core.datasets import Dataset, Facts, text_of
 from adatkg_core.encoder import TextEncoder
 from adatkg_core.engine import Engine
@@ -129,22 +129,26 @@ def _epoch(
     total = torch.zeros((), dtype=torch.float64, device=state.device)
     done = 0
     state.reset()
+    streaming = settings.protocol == "streaming"
     learned = _learned(facts, settings.burn_in)
     for time, rows in facts_by_time(facts):
         happened = torch.from_numpy(rows[:, :3]).to(state.device)
         asked = both_sides(happened, state.n_relations) if time >= learned[0, 3] else None
-        for subject, relation, answer in _batches(asked, settings.batch, settings.protocol == "snapshot"):
+        for subject, relation, answer in _batches(asked, settings.batch, not streaming):
             model.train()
-            scores, view = _forward(model, state, ids, subject, relation, time, last)
-            if settings.protocol == "streaming":
-                scores = _without_other_answers(scores, known, subject, relation, answer, time)
+            exclude = _other_answers(known, subject, relation, answer, time) if streaming else None
+            subject, everyone = _with_strangers(state, subject, ids, settings)
+            scores, view = _forward(model, state, everyone, subject, relation, time, last)
+            scores = scores[:, :n]
+            if exclude is not None:
+                scores = scores.index_put(exclude, scores.new_tensor(-1e4))
             loss = F.cross_entropy(scores, answer)
             (loss + settings.vq_weight * view.vq_loss).backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
             optimizer.step()
             optimizer.zero_grad()
             schedule.step()
-            state.tensors["cluster"][:n] = view.cluster
+            state.tensors["cluster"][:n] = view.cluster[:n]
             total += loss.detach() * len(subject)
             done += len(subject)
         model.eval()
@@ -173,7 +177,7 @@ def _forward(
 def _learned(facts: Facts, burn_in: float) -> Facts:
     """The facts whose queries are learned from."""
     times = np.unique(facts[:, 3])
-    return facts[facts[:, 3] >= times[int(len(times) * burn_in)]]
+    return facts[np.searchsorted(facts[:, 3], times[int(len(times) * burn_in)]) :]
 
 
 def _batches(
@@ -192,13 +196,26 @@ def _batches(
             yield subject[part], relation[part], answer[part]
 
 
-def _without_other_answers(
-    scores: Tensor, known: TimeFilter, subject: Tensor, relation: Tensor, answer: Tensor, time: int
-) -> Tensor:
-    """Other true answers of the same query and time are no mistakes: they take no part in the loss."""
+def _with_strangers(state: GraphState, subject: Tensor, ids: Tensor, settings: TrainConfig) -> tuple[Tensor, Tensor]:
+    """Some subjects are asked about through an empty row with their name: the queries' rows, and all rows in use."""
+    if settings.protocol == "snapshot" or settings.strangers == 0:
+        return subject, ids
+    young = state.tensors["interactions"][subject] < settings.strangers_below
+    strange = (young & (torch.rand(subject.shape[0]).to(state.device) < settings.strangers)).nonzero().squeeze(1)
+    rows = state.entities + torch.arange(strange.shape[0], device=state.device)
+    state.reserve(state.entities + strange.shape[0])
+    for name in ("text", "cluster"):
+        state.tensors[name][rows] = state.tensors[name][subject[strange]]
+    return subject.index_copy(0, strange, rows), torch.cat((ids, rows))
+
+
+def _other_answers(
+    known: TimeFilter, subject: Tensor, relation: Tensor, answer: Tensor, time: int
+) -> tuple[Tensor, Tensor]:
+    """Other true answers of the same query and time: they are no mistakes and take no part in the loss."""
     row, candidate = known.exclusions(subject, relation, torch.full_like(subject, time)).unbind(1)
     other = candidate != answer[row]
-    return scores.index_put((row[other], candidate[other]), scores.new_tensor(-1e4))
+    return row[other], candidate[other]
 
 
 def _validate(
