@@ -133,9 +133,7 @@ def test_the_filter_returns_each_true_answer_of_the_same_time_once(
     table = np.array(facts) if as_array else torch.tensor(facts)
     pairs = TimeFilter(table, N_RELATIONS).exclusions(subject, relation, time).tolist()
     expected = [
-        (row, answer)
-        for row, (s, r, _, t) in enumerate(queries)
-        for answer in sorted(answers.get((s, r, t), ()))
+        (row, answer) for row, (s, r, _, t) in enumerate(queries) for answer in sorted(answers.get((s, r, t), ()))
     ]
     assert [tuple(pair) for pair in pairs] == expected
 
@@ -171,9 +169,7 @@ def test_slices_equal_brute_force(facts: list[Fact], share: float) -> None:
 
 def test_an_entity_of_the_catalog_without_facts_is_unknown_and_never_emerging() -> None:
     fact = np.array([[0, 0, 1, 5]])
-    masks = SliceIndex(fact, fact, n_entities=4).masks(
-        torch.tensor([3]), torch.tensor([0]), torch.tensor([9])
-    )
+    masks = SliceIndex(fact, fact, n_entities=4).masks(torch.tensor([3]), torch.tensor([0]), torch.tensor([9]))
     assert {name for name, mask in masks.items() if mask} == {"all", "unknown", "unknown_subject_unseen"}
 
 

@@ -75,9 +75,7 @@ def test_a_folder_with_something_in_it_is_not_written_to(tmp_path: Path) -> None
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
 
 
-@pytest.mark.parametrize(
-    "sizes", [(1, 1, 1, 1, 0.3), (2, 0, 1, 1, 0.3), (2, 1, 0, 1, 0.3), (2, 1, 1, 1, 1.5)]
-)
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1, 0.3), (2, 0, 1, 1, 0.3), (2, 1, 0, 1, 0.3), (2, 1, 1, 1, 1.5)])
 def test_impossible_sizes_are_refused(sizes: tuple[int, int, int, int, float]) -> None:
     entities, relations, times, facts, emerging = sizes
     with pytest.raises(InputError, match="is "):
