@@ -56,6 +56,7 @@ class RecallConfig:
     heads: int = 4
     hidden: int = 48
     relation_dim: int = 16
+    name_dim: int = 96
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class Asked:
     relation: Tensor  # [B]
     answer: Tensor  # [B]
     ranks: Ranks  # [B]
-    baseline: Ranks  # [B] by the recurrency heuristic
+    baseline: Ranks | None  # [B] by the recurrency heuristic
     interactions: Tensor  # [B, 2] of subject and answer, before the query
     gate: Tensor  # [B] mean gate of the subject
 
@@ -73,18 +73,20 @@ def measure(
     split: Split,
     protocol: Protocol = "streaming",
     progress: Callable[[int], None] = lambda _: None,
+    *,
+    baseline: bool = True,
 ) -> Iterator[Asked]:
     """Replay an `aligned` data set through a fresh engine and rank the queries of the split.
 
     `streaming`: each query alone, memory strictly before its time, filtered by time. `snapshot`: the queries of a
-    time and direction together, raw ranks.
+    time and direction together, raw ranks. With `baseline`, the recurrency heuristic ranks them too.
     """
     questions = dataset.split(split)
     if not len(questions):
         raise InputError(f"data set {dataset.name}: its {split} split is empty; it needs facts at more times")
     first, last = int(questions[0, 3]), int(questions[-1, 3])
     known = TimeFilter(dataset.facts, dataset.n_relations, engine.device)
-    heuristic = Recurrency(dataset.n_relations, engine.device)
+    heuristic = Recurrency(dataset.n_relations, engine.device) if baseline else None
     for time, rows in facts_by_time(dataset.facts):
         if time > last:
             return
@@ -94,7 +96,8 @@ def measure(
             yield _ask(engine, heuristic, known, asked, time, protocol)
             progress(2 * len(facts))
         engine.observe_rows(facts)
-        heuristic.observe(facts[:, :3], time)
+        if heuristic is not None:
+            heuristic.observe(facts[:, :3], time)
 
 
 def summarize(asked: Iterable[Asked], dataset: Dataset) -> tuple[Results, Results]:
@@ -104,13 +107,14 @@ def summarize(asked: Iterable[Asked], dataset: Dataset) -> tuple[Results, Result
     for one in asked:
         masks = index.masks(one.subject, one.answer, torch.full_like(one.subject, one.time))
         model.add(one.ranks, masks)
-        heuristic.add(one.baseline, masks)
+        if one.baseline is not None:
+            heuristic.add(one.baseline, masks)
     return model.result(), heuristic.result()
 
 
 def _ask(
     engine: Engine,
-    heuristic: Recurrency,
+    heuristic: Recurrency | None,
     known: TimeFilter,
     asked: tuple[Tensor, Tensor, Tensor],
     time: int,
@@ -122,12 +126,13 @@ def _ask(
     ranks, baseline = [], []
     parts = engine.score_rows(subject, relation, time) if protocol == "streaming" else _together(engine, asked, time)
     for part, scores in parts:
-        simple = heuristic.score(subject[part], relation[part], time, visible)
         exclude = None
         if protocol == "streaming":
             exclude = known.exclusions(subject[part], relation[part], torch.full_like(subject[part], time))
         ranks.append(rank_targets(scores, answer[part], exclude))
-        baseline.append(rank_targets(simple, answer[part], exclude))
+        if heuristic is not None:
+            simple = heuristic.score(subject[part], relation[part], time, visible)
+            baseline.append(rank_targets(simple, answer[part], exclude))
     interactions = torch.stack((counts[subject], counts[answer]), 1)
     return Asked(
         time,
@@ -135,7 +140,7 @@ def _ask(
         relation,
         answer,
         _joined(ranks),
-        _joined(baseline),
+        _joined(baseline) if baseline else None,
         interactions,
         engine.gates(time)[subject],
     )

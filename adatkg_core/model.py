@@ -75,7 +75,9 @@ class AdaTKG(nn.Module):
         self.signal_in, self.signal_out = nn.Linear(2 * dim, dim), nn.Linear(dim, dim)
         self.gate = Gate(dim, model.gate)
         self.decoder = ConvTransE(dim, model.filters, model.kernel, model.dropout)
-        self.recall = Recall(config.recall, self.n_relations, self.similarity) if config.recall.enabled else None
+        self.recall = (
+            Recall(config.recall, self.n_relations, text_dim, self.similarity) if config.recall.enabled else None
+        )
         self.trust = nn.Linear(3, 1) if config.recall.enabled else None
 
     # -- vectors ----------------------------------------------------------------------------------------------

@@ -5,9 +5,9 @@ follows the history that a query really has. The scores are:
 
   base[r, o]        how o fares at the far end of r: a low-rank term for all, a learned one for those seen there
   own[s, r, o]      what s did with o: with r itself, with any relation, and with relations that r resembles
+  named[s, r, o]    how well the names of s and o go together under r, whatever happened
 and for a subject of few interactions
   newcomer[r, o]    as base, but counting only what other newcomers did
-  named[s, r, o]    how alike the names of s and o are
   alike[s, r, o]    what the entities of the nearest names did
 """
 
@@ -32,7 +32,7 @@ ALIKE_FEATURES = 7
 class Recall(nn.Module):
     """Scores [B, N] from the tables, for queries (subject, relation, time)."""
 
-    def __init__(self, config: RecallConfig, n_relations: int, similarity: Tensor) -> None:
+    def __init__(self, config: RecallConfig, n_relations: int, text_dim: int, similarity: Tensor) -> None:
         super().__init__()
         self.config = config
         both = 2 * n_relations
@@ -48,7 +48,7 @@ class Recall(nn.Module):
         self.base = _mlp(BASE_FEATURES + ACTIVITY_FEATURES + width, config.hidden)
         self.newcomer_wants = nn.Linear(width, width)
         self.newcomer = _mlp(BASE_FEATURES + ACTIVITY_FEATURES + width, config.hidden)
-        self.named = nn.Linear(width, 3)
+        self.names = Names(text_dim, config.name_dim, width)
         context = BASE_FEATURES + ACTIVITY_FEATURES + width + 1
         self.own = _mlp(OWN_FEATURES + 2 * heads + context, config.hidden)
         self.alike = _mlp(ALIKE_FEATURES + heads + context, config.hidden)
@@ -63,7 +63,8 @@ class Recall(nn.Module):
         warmth = torch.log1p(state.tensors["interactions"][subject].float())
         context = _Context(relation, kind, embedded, self._affinity(kinds), planes, activity, warmth, n)
         place, value = self._own(state, subject, time, context)
-        scores = base[kind].reshape(-1).index_add(0, place, value).view(-1, n)
+        named = self.names(state.tensors["text"], subject, embedded[kind], warmth, n)
+        scores: Tensor = (base[kind] + named).reshape(-1).index_add(0, place, value).view(-1, n)
         cold = (state.tensors["interactions"][subject] < self.config.cold_below).nonzero().squeeze(1)
         if cold.shape[0] == 0:
             return scores
@@ -131,8 +132,7 @@ class Recall(nn.Module):
         text = state.tensors["text"]
         cosine = (text[names] @ text[: context.n].T)[which]  # [C, n]
         kind = context.kind[cold]
-        first, second, third = self.named(context.embedded)[kind].unsqueeze(-1).unbind(1)  # [C, 1] each
-        scores = newcomer[kind] + cosine * (first + cosine * (second + cosine * third))
+        scores = newcomer[kind]
 
         neighbour, weight = nearest_names(state, names, self.config.neighbours)  # [D, k]
         row, near = neighbour[which].reshape(-1), weight[which].reshape(-1)
@@ -158,6 +158,26 @@ class Recall(nn.Module):
     def _affinity(self, kinds: Tensor) -> Tensor:
         """How much each relation says about those asked for, learned: [Q, 2R, heads]."""
         return F.softplus(torch.einsum("qhc,rhc->qrh", self.ask[kinds], self.tell))
+
+
+class Names(nn.Module):
+    """Two towers over names that share one projection; the relation says which of its directions must agree."""
+
+    def __init__(self, text_dim: int, dim: int, relation_dim: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(text_dim, dim, bias=False)
+        nn.init.orthogonal_(self.project.weight, gain=3)
+        self.agree, self.want = nn.Linear(relation_dim, dim), nn.Linear(relation_dim, dim)
+        nn.init.zeros_(self.want.weight)
+        self.trust = nn.Linear(2, 1)
+
+    def forward(self, text: Tensor, subject: Tensor, relation: Tensor, warmth: Tensor, n: int) -> Tensor:
+        """Subjects' rows [B], relations [B, …], log interactions [B] -> scores [B, n]."""
+        candidates = self.project(text[:n])
+        asked = self.project(text[subject]) * (1 + self.agree(relation)) + self.want(relation)
+        trust = F.softplus(self.trust(torch.stack((warmth, (warmth == 0).float()), 1)))
+        scores: Tensor = (asked * trust) @ candidates.T
+        return scores
 
 
 @dataclass(frozen=True)

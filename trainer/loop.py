@@ -231,12 +231,13 @@ def _validate(
         asked += count
         report("validate", asked, total)
 
-    results, baseline = summarize(measure(engine, dataset, "valid", settings.protocol, tell), dataset)
+    asking = measure(engine, dataset, "valid", settings.protocol, tell, baseline=False)
+    results, _ = summarize(asking, dataset)
     scores = [results[name]["mrr"] or 0.0 for name in settings.select]
     score = sum(scores) / len(scores)
     if score > progress.best_score:
         progress.best_score, progress.best_epoch = score, progress.epoch
-        progress.best_metrics = {"protocol": settings.protocol, "slices": results, "baseline": baseline}
+        progress.best_metrics = {"protocol": settings.protocol, "slices": results}
         progress.best = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
     return {"score": score, "mrr": {name: one["mrr"] for name, one in results.items()}}
 
