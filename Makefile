@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 CODE := $(wildcard adatkg_core trainer replay streams adatkg_cli tests benchmarks)
 
-.PHONY: setup test lint format clean
+.PHONY: setup test lint format bench clean
 
 setup: $(STAMP)
 
@@ -26,6 +26,11 @@ lint: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
+
+# Run alone on an idle machine.
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks.stream_length
+	$(BIN)/python -m benchmarks.training
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache dist

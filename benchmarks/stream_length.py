@@ -1,0 +1,48 @@
+"""What a fact costs late in a long stream, against early, with the same entities active all along.
+
+Facts are taken in and a few queries asked at every time, as a worker would.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import time
+
+import torch
+
+from adatkg_core.config import load_config
+from adatkg_core.encoder import HashEncoder
+from adatkg_core.engine import Engine
+from adatkg_core.evaluation import facts_by_time
+from adatkg_core.model import AdaTKG
+from adatkg_core.synth import synthesize
+from benchmarks.results import tell
+
+TIMES = 600
+WINDOW = 60  # times compared at each end; the first ones, while tables fill, count as neither
+
+
+def main() -> None:
+    """Replay a synthetic graph and compare two windows of equal work."""
+    dataset = synthesize(entities=1_000, relations=40, times=TIMES, facts_per_time=300, seed=1, emerging=0.0)
+    encoder = HashEncoder(64)
+    torch.manual_seed(1)
+    model = AdaTKG(load_config("live"), encoder.encode(dataset.relations), dataset.n_entities)
+    engine = Engine(model, dataset.relations, encoder, entities=dataset.entities)
+    seconds = []
+    for now, rows in facts_by_time(dataset.facts):
+        facts = torch.from_numpy(rows)
+        began = time.perf_counter()
+        for _ in engine.score_rows(facts[:64, 0], facts[:64, 1], now):
+            pass
+        engine.observe_rows(facts)
+        seconds.append((time.perf_counter() - began) / len(facts))
+    early, late = seconds[TIMES // 3 : TIMES // 3 + WINDOW], seconds[-WINDOW:]
+    tell("late_to_early_cost_per_fact", sorted(late)[WINDOW // 2] / sorted(early)[WINDOW // 2])
+
+
+if __name__ == "__main__":
+    main()
