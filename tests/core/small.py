@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -183,8 +184,16 @@ def _assert_same_prediction(one: Prediction, other: Prediction) -> None:
         assert abs(scores.get(mine.entity, other.top[-1].score) - mine.score) <= 2 * TOLERANCE
     assert one.ranks.keys() == other.ranks.keys()
     for name, rank in one.ranks.items():
-        close = sum(abs(score - scores[name]) <= 2 * TOLERANCE for score in scores.values()) if name in scores else 1
-        assert abs(rank - other.ranks[name]) <= close - 1, f"rank of {name}"
+        passed = _passed(rank, other.ranks[name], name, scores)
+        assert max(passed, default=0.0) - min(passed, default=0.0) <= 4 * TOLERANCE, f"rank of {name}"
+
+
+def _passed(rank: float, other: float, name: str, scores: Mapping[str, float]) -> list[float]:
+    """The scores of the candidates between two ranks of a name, with its own if it is a candidate itself."""
+    low, high = min(rank, other), max(rank, other)
+    others = sorted((score for entity, score in scores.items() if entity != name), reverse=True)
+    between = others[int(low) - 1 : math.ceil(high) - 1] if low < high else []
+    return [*between, scores[name]] if name in scores else between
 
 
 def assert_same_snapshot(found: Snapshot, wanted: Snapshot) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -16,7 +18,7 @@ from adatkg_core.state import GraphState
 from tests.core.small import ENCODER, assert_same_bits, bits, small_config, small_graph, small_model
 
 DIM, ENTITIES, CODES, RING = 16, 6, 4, 3
-OPERATORS = {
+OPERATORS: dict[str, dict[str, Any]] = {
     "ema": {"model.memory": "ema"},
     "ema-per-entity": {"model.memory": "ema", "model.decay": "entity"},
     "ema-per-dimension": {"model.memory": "ema", "model.decay": "dimension"},
