@@ -7,6 +7,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from adatkg_core.backbone import ChainLayer
 from adatkg_core.chains import Chains, select_chains
 from adatkg_core.commit import commit
 from adatkg_core.model import AdaTKG
@@ -141,7 +142,8 @@ def test_packed_attention_equals_attention_over_each_chain_alone() -> None:
     chains, encoder = select(state, asked, time + 1), MODEL.chain
     with torch.no_grad():
         vectors = MODEL.relations()
-        found, _ = MODEL.encode_chains(state, *torch.tensor(asked).unbind(1), time + 1)
+        entities, relations = torch.tensor(asked).unbind(1)
+        found, _ = MODEL.encode_chains(state, entities, relations, time + 1)
         for reader, (tokens, (_, relation)) in enumerate(zip(tokens_of_readers(chains), asked, strict=True)):
             entity, kind, other, age = torch.tensor(tokens).unbind(1)
             text = state.tensors["text"]
@@ -149,6 +151,7 @@ def test_packed_attention_equals_attention_over_each_chain_alone() -> None:
             parts = encoder.entity(text[entity]), encoder.relation(vectors[kind]), encoder.entity(text[other])
             x = torch.cat((*parts, encoder.age(stamp)), 1)
             for layer in encoder.layers:
+                assert isinstance(layer, ChainLayer)
                 q, k, v = layer.qkv(layer.norm_attention(x)).view(len(tokens), 3, layer.heads, -1).permute(1, 2, 0, 3)
                 weight = (q @ k.transpose(1, 2) / q.shape[-1] ** 0.5).softmax(-1)
                 x = x + layer.out((weight @ v).transpose(0, 1).reshape(len(tokens), -1))
