@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from adatkg_core.errors import InputError
+from adatkg_core.ranking import SLICES
 
 Protocol = Literal["streaming", "snapshot"]
 Timing = Literal["before", "after"]
@@ -113,14 +114,19 @@ def load_config(name_or_path: str, overrides: Mapping[str, Any] | None = None) -
         if not path.is_file():
             known = ", ".join(shipped_configs())
             raise InputError(f"config {name_or_path}: no such file; give a TOML file or one of: {known}")
-        text = path.read_text("utf-8")
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"config {name_or_path}: cannot be read as UTF-8 text ({error})") from error
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"config {name_or_path}: not TOML: {error}; mend the line it names") from error
     for dotted, value in (overrides or {}).items():
         section, _, key = dotted.partition(".")
-        values.setdefault(section, {})[key] = value
+        table = values.setdefault(section, {})
+        if isinstance(table, dict):  # what else it may be is refused below
+            table[key] = value
     return config_from_dict(values, where=f"config {name_or_path}")
 
 
@@ -155,7 +161,7 @@ def _typed(hint: Any, value: Any, where: str) -> Any:
             raise InputError(f"{where} = {value!r}: must be one of {', '.join(map(str, get_args(hint)))}")
         return value
     if get_origin(hint) is tuple:
-        if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
             raise InputError(f"{where} = {value!r}: must be a list of strings")
         return tuple(value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
@@ -175,7 +181,7 @@ def _check_ranges(config: Config, where: str) -> None:
         "model.layers, chain_length, chain_window, codes, ring, filters must be at least 1": (
             min(model.layers, model.chain_length, model.chain_window, model.codes, model.ring, model.filters) >= 1
         ),
-        "model.kernel must be odd": model.kernel % 2 == 1,
+        "model.kernel must be odd and positive": model.kernel > 0 and model.kernel % 2 == 1,
         "model.chain_capacity must be at least model.chain_length": model.chain_capacity >= model.chain_length,
         "model.prototype_decay must be in (0, 1]": 0 < model.prototype_decay <= 1,
         "recall.fast and recall.slow must be positive": recall.fast > 0 and recall.slow > 0,
@@ -184,8 +190,18 @@ def _check_ranges(config: Config, where: str) -> None:
             and recall.relation_slots >= 16
             and recall.pair_slots % 16 == recall.relation_slots % 16 == 0
         ),
-        "train.epochs, batch and valid_every must be at least 1": min(train.epochs, train.batch, train.valid_every)
-        >= 1,
+        "recall.neighbours, heads, hidden, relation_dim and name_dim must be at least 1": (
+            min(recall.neighbours, recall.heads, recall.hidden, recall.relation_dim, recall.name_dim) >= 1
+        ),
+        "train.epochs and valid_every must be at least 1": min(train.epochs, train.valid_every) >= 1,
+        "train.batch must be at least 2, for there are no statistics of one": train.batch >= 2,
+        "train.lr, recall_lr and clip must be positive": all(x > 0 for x in (train.lr, train.recall_lr, train.clip)),
+        "train.patience, weight_decay and vq_weight must not be negative": all(
+            x >= 0 for x in (train.patience, train.weight_decay, train.vq_weight)
+        ),
+        f"train.select must name one or more of {', '.join(SLICES)}": (
+            len(train.select) > 0 and set(train.select) <= set(SLICES)
+        ),
         "train.burn_in must be in [0, 1) and train.strangers in [0, 1]": (
             0 <= train.burn_in < 1 and 0 <= train.strangers <= 1
         ),
