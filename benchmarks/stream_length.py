@@ -30,7 +30,8 @@ def main() -> None:
     dataset = synthesize(entities=1_000, relations=40, times=TIMES, facts_per_time=300, seed=1, emerging=0.0)
     encoder = HashEncoder(64)
     torch.manual_seed(1)
-    model = AdaTKG(load_config("live"), encoder.encode(dataset.relations), dataset.n_entities)
+    bounds = {"recall.pair_slots": 64, "recall.relation_slots": 256}  # full well before the first window
+    model = AdaTKG(load_config("live", bounds), encoder.encode(dataset.relations), dataset.n_entities)
     engine = Engine(model, dataset.relations, encoder, entities=dataset.entities)
     seconds = []
     for now, rows in facts_by_time(dataset.facts):
