@@ -67,6 +67,7 @@ class TrainConfig:
     The first `burn_in` of the training times is only remembered, not learned from: there, everybody is a newcomer.
     Of the queries whose subject has fewer than `strangers_below` interactions, a share `strangers` is asked as if
     the subject had never been seen, so that there is enough to learn from about entities that really are new.
+    `alone_weight` is the weight of the paper's model's own loss beside the loss of model and recall together.
     """
 
     protocol: Protocol = "streaming"
@@ -77,6 +78,7 @@ class TrainConfig:
     weight_decay: float = 1e-5
     clip: float = 1.0
     vq_weight: float = 0.1
+    alone_weight: float = 0.5
     batch: int = 512
     burn_in: float = 0.1
     strangers: float = 0.5

@@ -79,6 +79,8 @@ class AdaTKG(nn.Module):
             Recall(config.recall, self.n_relations, text_dim, self.similarity) if config.recall.enabled else None
         )
         self.trust = nn.Linear(3, 1) if config.recall.enabled else None
+        if self.trust is not None:
+            nn.init.constant_(self.trust.bias, -2.0)  # recall leads until the model has learned something
 
     # -- vectors ----------------------------------------------------------------------------------------------
 
@@ -181,21 +183,33 @@ class AdaTKG(nn.Module):
         encoding: Tensor | None = None,
     ) -> Tensor:
         """Queries (subject, relation) [B] at one time -> scores [B, N] of every entity in the view."""
+        return self.score_parts(state, view, subject, relation, time, encoding=encoding)[0]
+
+    def score_parts(
+        self,
+        state: GraphState,
+        view: View,
+        subject: Tensor,
+        relation: Tensor,
+        time: int,
+        *,
+        encoding: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The scores, and those of the paper's model alone where the recall head has a part in the first."""
+        n = view.unit.shape[0]
         if not self.config.model.enabled:
             assert self.recall is not None
-            only: Tensor = self.recall(state, subject, relation, time, view.unit.shape[0])
-            return only
+            return self.recall(state, subject, relation, time, n), None
         if encoding is None:
             encoding, _ = self.encode_chains(state, subject, relation, time)
         wanted = self.decoder(view.fused[subject] + encoding, self.relations()[relation])
-        scores: Tensor = wanted @ view.unit.T
-        if self.recall is not None and self.trust is not None:
-            warmth = torch.log1p(state.tensors["interactions"][subject].float())
-            facts = torch.stack((warmth, (warmth == 0).float(), encoding.detach().abs().amax(1).sign()), 1)
-            scores = scores * F.softplus(self.trust(facts)) + self.recall(
-                state, subject, relation, time, view.unit.shape[0]
-            )
-        return scores
+        reasoned: Tensor = wanted @ view.unit.T
+        if self.recall is None or self.trust is None:
+            return reasoned, None
+        warmth = torch.log1p(state.tensors["interactions"][subject].float())
+        known = torch.stack((warmth, (warmth == 0).float(), encoding.detach().abs().amax(1).sign()), 1)
+        recalled = self.recall(state, subject, relation, time, n)
+        return recalled + F.softplus(self.trust(known)) * reasoned, reasoned
 
 
 def _similarity(relation_text: Tensor) -> Tensor:

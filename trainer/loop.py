@@ -138,12 +138,12 @@ def _epoch(
             model.train()
             exclude = _other_answers(known, subject, relation, answer, time) if streaming else None
             subject, everyone = _with_strangers(state, subject, ids, settings)
-            scores, view = _forward(model, state, everyone, subject, relation, time, last)
-            scores = scores[:, :n]
-            if exclude is not None:
-                scores = scores.index_put(exclude, scores.new_tensor(-1e4))
-            loss = F.cross_entropy(scores, answer)
-            (loss + settings.vq_weight * view.vq_loss).backward()  # type: ignore[no-untyped-call]
+            scores, alone, view = _forward(model, state, everyone, subject, relation, time, last)
+            loss = _loss(scores[:, :n], answer, exclude)
+            whole = loss + settings.vq_weight * view.vq_loss
+            if alone is not None and settings.alone_weight > 0:
+                whole = whole + settings.alone_weight * _loss(alone[:, :n], answer, exclude)
+            whole.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
             optimizer.step()
             optimizer.zero_grad()
@@ -167,11 +167,18 @@ def _forward(
     relation: Tensor,
     time: int,
     last: LastUpdate | None,
-) -> tuple[Tensor, View]:
+) -> tuple[Tensor, Tensor | None, View]:
     if model.config.train.protocol == "snapshot":
-        return score_together(model, state, ids, subject, relation, time, last)
+        scores, view = score_together(model, state, ids, subject, relation, time, last)
+        return scores, None, view
     view = model.view(state, ids, last)
-    return model.score(state, view, subject, relation, time), view
+    return *model.score_parts(state, view, subject, relation, time), view
+
+
+def _loss(scores: Tensor, answer: Tensor, exclude: tuple[Tensor, Tensor] | None) -> Tensor:
+    if exclude is not None:
+        scores = scores.index_put(exclude, scores.new_tensor(-1e4))
+    return F.cross_entropy(scores, answer)
 
 
 def _learned(facts: Facts, burn_in: float) -> Facts:
