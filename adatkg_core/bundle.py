@@ -65,6 +65,8 @@ def load_bundle(url: str, device: str = "cpu") -> Bundle:
         text = tensors["relation_text"]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"bundle {url}: its description lacks {error}; it was made by another program") from error
+    if not 0 <= per_entity <= len(entities):
+        raise InputError(f"bundle {url}: per_entity is {per_entity} for {len(entities)} entities; train it again")
     if text.dim() != 2 or text.shape[0] != len(relations):
         raise InputError(
             f"bundle {url}: {len(relations)} relation names for vectors {tuple(text.shape)}; train it again"
@@ -95,6 +97,8 @@ def resolve_device(name: str) -> str:
     """`auto` takes the GPU when there is one."""
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
+    if name.partition(":")[0] not in ("cpu", "cuda"):
+        raise InputError(f"device {name}: unknown; take auto, cpu or cuda")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise InputError(f"device {name}: no GPU is usable here; take cpu or auto")
     return name

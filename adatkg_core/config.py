@@ -134,6 +134,8 @@ def load_config(name_or_path: str, overrides: Mapping[str, Any] | None = None) -
 
 def config_from_dict(values: Mapping[str, Any], where: str) -> Config:
     """Checked: an unknown section or key, or a value of the wrong type, is an error that names it."""
+    if not isinstance(values, Mapping):
+        raise InputError(f"{where}: must be a table of sections")
     sections = {f.name: f.default_factory for f in dataclasses.fields(Config)}
     parts: dict[str, Any] = {}
     for name, section in values.items():
