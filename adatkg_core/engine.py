@@ -163,7 +163,7 @@ class Engine:
         view, visible = self._read(time)
         for start in range(0, subject.shape[0], CHUNK):
             part = slice(start, min(start + CHUNK, subject.shape[0]))
-            scores = self.model.score(self.state, view, subject[part], relation[part], time)
+            scores = self.model.score(self.state, view, subject[part], relation[part], time).total
             yield part, scores[:, :visible]
 
     def turn_to(self, time: int) -> int:
@@ -288,7 +288,7 @@ class Engine:
         inverse = [len(self.relations) * (query.s is None) for query in queries]
         kinds = [self.relations[query.r] + shift for query, shift in zip(queries, inverse, strict=True)]
         relation = torch.tensor(kinds, device=self.device)
-        scores = self.model.score(self.state, view, subject, relation, time)
+        scores = self.model.score(self.state, view, subject, relation, time).total
         gate = view.gate[subject].tolist()
         interactions = self.state.tensors["interactions"][subject].tolist()
         updates = self.state.tensors["updates"][subject].tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -46,6 +47,13 @@ class View:
         fused, unit = torch.cat((self.fused, more.fused)), torch.cat((self.unit, more.unit))
         gate, cluster = torch.cat((self.gate, more.gate)), torch.cat((self.cluster, more.cluster))
         return View(fused, unit, gate, cluster, self.vq_loss)
+
+
+class Scores(NamedTuple):
+    """The scores of queries [B, N], and those of the paper's model alone where the recall head has a part in them."""
+
+    total: Tensor
+    alone: Tensor | None
 
 
 class AdaTKG(nn.Module):
@@ -181,35 +189,25 @@ class AdaTKG(nn.Module):
         time: int,
         *,
         encoding: Tensor | None = None,
-    ) -> Tensor:
-        """Queries (subject, relation) [B] at one time -> scores [B, N] of every entity in the view."""
-        return self.score_parts(state, view, subject, relation, time, encoding=encoding)[0]
+    ) -> Scores:
+        """Queries (subject, relation) [B] at one time -> scores of every entity in the view.
 
-    def score_parts(
-        self,
-        state: GraphState,
-        view: View,
-        subject: Tensor,
-        relation: Tensor,
-        time: int,
-        *,
-        encoding: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
-        """The scores, and those of the paper's model alone where the recall head has a part in the first."""
+        `encoding` [B, d] are the queries' chain encodings, if the caller has them already.
+        """
         n = view.unit.shape[0]
         if not self.config.model.enabled:
             assert self.recall is not None
-            return self.recall(state, subject, relation, time, n), None
+            return Scores(self.recall(state, subject, relation, time, n), None)
         if encoding is None:
             encoding, _ = self.encode_chains(state, subject, relation, time)
         wanted = self.decoder(view.fused[subject] + encoding, self.relations()[relation])
         reasoned: Tensor = wanted @ view.unit.T
         if self.recall is None or self.trust is None:
-            return reasoned, None
+            return Scores(reasoned, None)
         warmth = torch.log1p(state.tensors["interactions"][subject].float())
         known = torch.stack((warmth, (warmth == 0).float(), encoding.detach().abs().amax(1).sign()), 1)
         recalled = self.recall(state, subject, relation, time, n)
-        return recalled + F.softplus(self.trust(known)) * reasoned, reasoned
+        return Scores(recalled + F.softplus(self.trust(known)) * reasoned, reasoned)
 
 
 def _similarity(relation_text: Tensor) -> Tensor:

@@ -33,4 +33,4 @@ def score_together(
         previous, updates = state.tensors["memory"][who], state.tensors["updates"][who]
         last = LastUpdate(who, previous, updates, group, encoding.detach(), relation)
     view = model.view(state, ids, last, extra)
-    return model.score(state, view, subject, relation, time, encoding=encoding), view
+    return model.score(state, view, subject, relation, time, encoding=encoding).total, view

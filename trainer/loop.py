@@ -31,7 +31,7 @@ from adatkg_core.engine import Engine
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.evaluation import by_first_appearance, facts_by_time, measure, summarize
 from adatkg_core.memory import Ema
-from adatkg_core.model import AdaTKG, LastUpdate, View
+from adatkg_core.model import AdaTKG, LastUpdate, Scores, View
 from adatkg_core.ranking import TimeFilter
 from adatkg_core.state import GraphState
 from adatkg_core.together import score_together
@@ -138,7 +138,7 @@ def _epoch(
             model.train()
             exclude = _other_answers(known, subject, relation, answer, time) if streaming else None
             subject, everyone = _with_strangers(state, subject, ids, settings)
-            scores, alone, view = _forward(model, state, everyone, subject, relation, time, last)
+            (scores, alone), view = _forward(model, state, everyone, subject, relation, time, last)
             loss = _loss(scores[:, :n], answer, exclude)
             whole = loss + settings.vq_weight * view.vq_loss
             if alone is not None and settings.alone_weight > 0:
@@ -167,12 +167,12 @@ def _forward(
     relation: Tensor,
     time: int,
     last: LastUpdate | None,
-) -> tuple[Tensor, Tensor | None, View]:
+) -> tuple[Scores, View]:
     if model.config.train.protocol == "snapshot":
         scores, view = score_together(model, state, ids, subject, relation, time, last)
-        return scores, None, view
+        return Scores(scores, None), view
     view = model.view(state, ids, last)
-    return *model.score_parts(state, view, subject, relation, time), view
+    return model.score(state, view, subject, relation, time), view
 
 
 def _loss(scores: Tensor, answer: Tensor, exclude: tuple[Tensor, Tensor] | None) -> Tensor:
