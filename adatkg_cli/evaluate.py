@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -73,7 +74,8 @@ def evaluate(
 
 
 def _show(result: dict[str, Any]) -> None:
-    table = Table("slice", "queries", "MRR", "hits@1", "hits@3", "hits@10", "MRR by recurrency")
+    # No frame: the names of the slices and all figures then fit into 80 columns.
+    table = Table("slice", "queries", "MRR", "hits@1", "hits@3", "hits@10", "MRR by\nrecurrency", box=None)
     for name, row in result["slices"].items():
         figures = [row[key] for key in ("mrr", "hits@1", "hits@3", "hits@10")] + [result["baseline"][name]["mrr"]]
         table.add_row(name, f"{row['count']:,}", *("–" if f is None else f"{f:.4f}" for f in figures))
@@ -84,12 +86,20 @@ def _show(result: dict[str, Any]) -> None:
 @contextlib.contextmanager
 def _writer(path: Path | None) -> Iterator[Any]:
     """A file that gets its name only when it is whole."""
+    from adatkg_core.errors import InputError
+
     if path is None:
         yield None
         return
     partial = path.with_name(path.name + ".partial")
     try:
-        with partial.open("wb") as lines:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        lines = partial.open("wb")
+    except OSError as error:
+        raise InputError(f"--per-query {path}: cannot be written ({error.strerror}); give another file") from error
+    try:
+        with lines:
             yield lines
         partial.replace(path)
     finally:

@@ -40,12 +40,9 @@ def train(
     from adatkg_core.config import environment_overrides, load_config
     from adatkg_core.datasets import load_dataset
     from adatkg_core.encoder import load_encoder
-    from adatkg_core.errors import InputError
-    from adatkg_core.store import artifact_exists
     from trainer import train as run_training
 
-    if artifact_exists(out) and not replace:
-        raise InputError(f"{out} is already a bundle; give another --out or --replace")
+    _check_place(out, replace)
     overrides = environment_overrides(os.environ) | _overrides(settings or [])
     if epochs is not None:
         overrides["train.epochs"] = epochs
@@ -75,6 +72,21 @@ def train(
     score = run.valid["slices"]["all"]["mrr"]
     stdout.print(f"{out}: {run.bundle.version}, best of {run.epochs} epochs is {run.best_epoch}")
     stdout.print(f"valid, {run.valid['protocol']} protocol: MRR {score:.4f} in {result['seconds']} s")
+
+
+def _check_place(out: Path, replace: bool) -> None:
+    """Refuse before training what could not be written after it."""
+    from adatkg_core.errors import InputError
+    from adatkg_core.store import artifact_exists
+
+    nearest = next(folder for folder in out.absolute().parents if folder.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise InputError(f"{out}: {nearest} is not a folder that can be written to; give another --out")
+    if artifact_exists(out):
+        if not replace:
+            raise InputError(f"{out} is already a bundle; give another --out or --replace")
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} holds something other than a bundle; give another --out")
 
 
 def _overrides(settings: list[str]) -> dict[str, Any]:
