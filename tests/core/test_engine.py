@@ -45,7 +45,7 @@ NAMES = [*KNOWN, *NEW]
 each_configuration = pytest.mark.parametrize("name", CONFIGURATIONS)
 # Without the search for a smaller failing log, which would take minutes for each test that fails.
 few = settings(
-    max_examples=4,
+    max_examples=3,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
