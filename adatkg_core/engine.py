@@ -8,24 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from adatkg_core.admission import LAST_TIME, LatePolicy, admit
+from adatkg_core.answers import exact_ranks, top_lists
 from adatkg_core.catalog import Catalog
 from adatkg_core.commit import commit
 from adatkg_core.datasets import text_of
 from adatkg_core.encoder import TextEncoder
 from adatkg_core.errors import InputError
-from adatkg_core.events import Answer, Fact, Prediction, Query, Refusal
+from adatkg_core.events import Fact, Prediction, Query, Refusal
 from adatkg_core.model import AdaTKG, View
-from adatkg_core.ranking import rank_targets
 from adatkg_core.state import GraphState
 from adatkg_core.tensors import grown
 
-LatePolicy = Literal["apply", "refuse"]
-LAST_TIME = 2**31 - 1  # the state keeps times in 32 bits
 CHUNK = 256  # queries scored at once; bounds memory, never changes an answer
 
 
@@ -83,28 +82,16 @@ class Engine:
 
     def observe(self, facts: Sequence[Fact]) -> Observed:
         """Take in facts in log order. A fact that cannot be used is refused with its reason, the rest goes on."""
-        rows = [self.relations.get(fact.r, -1) for fact in facts]
-        refused = [
-            Refusal(i, f"unknown relation {facts[i].r!r}: the present model does not know it")
-            for i, row in enumerate(rows)
-            if row < 0
-        ]
-        times = [fact.t for fact in facts]
-        taken = [i for i, row in enumerate(rows) if row >= 0]
-        taken, too_far = self._within_reach(taken, times)
-        refused += too_far
-        late = self._late(taken, times)
-        if self.late == "refuse":
-            refused += [Refusal(i, f"late: time {times[i]} is before the watermark") for i in sorted(late)]
-            taken = [i for i in taken if i not in late]
-        known = len(self.catalog)
-        self.register([name for i in taken for name in (facts[i].s, facts[i].o)])
-        subject = self.catalog.rows([facts[i].s for i in taken])
-        other = self.catalog.rows([facts[i].o for i in taken])
-        columns = (subject, [rows[i] for i in taken], other, [times[i] for i in taken])
+        admission = admit(facts, self.relations, self.watermark, self.late, self.max_jump)
+        taken = [facts[i] for i in admission.taken]
         if taken:
+            known = len(self.catalog)
+            self.register([name for fact in taken for name in (fact.s, fact.o)])
+            subject = self.catalog.rows([fact.s for fact in taken])
+            other = self.catalog.rows([fact.o for fact in taken])
+            columns = (subject, [self.relations[fact.r] for fact in taken], other, [fact.t for fact in taken])
             self.observe_rows(torch.tensor(columns, device=self.device).T, known)
-        return Observed(len(taken), len(late) if self.late == "apply" else 0, tuple(sorted(refused, key=_index)))
+        return Observed(len(taken), admission.late, admission.refused)
 
     def observe_rows(self, facts: Tensor, known: int | None = None) -> None:
         """Take in facts [n, 4] given as rows of catalog and relations; a late one counts as of the watermark.
@@ -245,26 +232,6 @@ class Engine:
         self.state.tensors["text"][rows] = text
         self.state.tensors["cluster"][rows] = self.model.assign_clusters(self.state, rows)
 
-    def _within_reach(self, taken: list[int], times: Sequence[int]) -> tuple[list[int], list[Refusal]]:
-        reached, kept, refused = self.watermark, [], []
-        for i in taken:
-            if abs(times[i]) > LAST_TIME:
-                refused.append(Refusal(i, f"time {times[i]} is out of range: a tick has 32 bits"))
-            elif reached is not None and times[i] - reached > self.max_jump:
-                refused.append(Refusal(i, f"time {times[i]} is more than {self.max_jump} ticks ahead of {reached}"))
-            else:
-                reached = times[i] if reached is None else max(reached, times[i])
-                kept.append(i)
-        return kept, refused
-
-    def _late(self, taken: list[int], times: Sequence[int]) -> set[int]:
-        reached, late = self.watermark, set()
-        for i in taken:
-            if reached is not None and times[i] < reached:
-                late.add(i)
-            reached = times[i] if reached is None else max(reached, times[i])
-        return late
-
     def _unfit(self, query: Query) -> str | None:
         if query.r not in self.relations:
             return f"unknown relation {query.r!r}: the present model does not know it"
@@ -294,8 +261,8 @@ class Engine:
         updates = self.state.tensors["updates"][subject].tolist()
         if strangers:
             self._forget_strangers(len(strangers))
-        tops = self._tops(queries, scores[:, :visible])
-        ranks = self._ranks(queries, scores, visible, place)
+        tops = top_lists(scores[:, :visible], queries, self.catalog)
+        ranks = exact_ranks(scores, queries, self.catalog, visible, place)
         return [
             Prediction(
                 top=tops[i],
@@ -327,49 +294,3 @@ class Engine:
         rows = slice(self.state.entities, self.state.entities + count)
         self.state.tensors["text"][rows] = 0
         self.state.tensors["cluster"][rows] = 0
-
-    def _tops(self, queries: list[Query], scores: Tensor) -> list[tuple[Answer, ...]]:
-        probability = scores.softmax(1)
-        excluded = self._pairs([query.exclude for query in queries], scores.shape[1])
-        shown = scores.clone()
-        shown[excluded[:, 0], excluded[:, 1]] = -torch.inf
-        k = min(max(query.k for query in queries), scores.shape[1])
-        order = torch.argsort(shown, dim=1, descending=True, stable=True)[:, :k]
-        best = shown.gather(1, order).tolist()
-        chances = probability.gather(1, order).tolist()
-        return [
-            tuple(
-                Answer(self.catalog.names[row], score, chance)
-                for row, score, chance in zip(row_list, best[i], chances[i], strict=True)
-                if score != -torch.inf
-            )[: queries[i].k]
-            for i, row_list in enumerate(order.tolist())
-        ]
-
-    def _ranks(
-        self, queries: list[Query], scores: Tensor, visible: int, place: dict[str, int]
-    ) -> list[dict[str, float]]:
-        """Ranks among the visible candidates; an asked entity that is not visible is ranked as if it were."""
-        asked = [(i, name) for i, query in enumerate(queries) for name in query.rank_of]
-        result: list[dict[str, float]] = [{} for _ in queries]
-        if not asked:
-            return result
-        row = torch.tensor([i for i, _ in asked], device=self.device)
-        target = torch.tensor([place[name] for _, name in asked], device=self.device)
-        lines = scores[row][:, :visible]
-        hidden = target >= visible
-        lines = torch.cat((lines, scores[row, target].masked_fill(~hidden, -torch.inf).unsqueeze(1)), 1)
-        column = torch.where(hidden, visible, target)
-        excluded = self._pairs([queries[i].exclude for i, _ in asked], visible)
-        realistic = rank_targets(lines, column, excluded).realistic.tolist()
-        for (i, name), rank in zip(asked, realistic, strict=True):
-            result[i][name] = rank
-        return result
-
-    def _pairs(self, names: Sequence[Sequence[str]], visible: int) -> Tensor:
-        pairs = [(i, row) for i, some in enumerate(names) for row in self.catalog.rows(some) if 0 <= row < visible]
-        return torch.tensor(pairs, dtype=torch.int64, device=self.device).view(-1, 2)
-
-
-def _index(refusal: Refusal) -> int:
-    return refusal.index
