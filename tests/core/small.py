@@ -37,6 +37,8 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "model-alone": {"recall.enabled": False},
     "recall-alone": {"model.enabled": False},
 }
+PER_ENTITY = ("decay-per-entity", "learned-entities")
+ENTITIES = 12  # for which those have weights
 _SMALL: dict[str, Any] = {
     "model.dim": 16,
     "model.layers": 1,
@@ -82,7 +84,7 @@ def small_graph() -> Dataset:
     return synthesize(40, 5, 16, 12, seed=3)
 
 
-def small_model(config: Config, relations: int = 5, entities: int = 12, seed: int = 0) -> AdaTKG:
+def small_model(config: Config, relations: int = 5, entities: int = ENTITIES, seed: int = 0) -> AdaTKG:
     """A model in evaluation mode in which no weight and no buffer is trivial."""
     names = list(small_graph().relations[:relations])
     model = AdaTKG(config, ENCODER.encode(names), entities)
@@ -118,7 +120,9 @@ def shared_model(name: str) -> AdaTKG:
 
 
 def fresh_engine(name: str = "default", **options: Any) -> Engine:
-    """An engine without a past."""
+    """An engine without a past; where a model has weights for single entities, these are in its catalog."""
+    if name in PER_ENTITY:
+        options.setdefault("entities", small_graph().entities[:ENTITIES])
     return Engine(shared_model(name), small_graph().relations, ENCODER, **options)
 
 
