@@ -40,15 +40,13 @@ def save_bundle(bundle: Bundle, url: str, *, replace: bool = False) -> None:
     """Write a bundle so that a reader sees all of it or nothing; one with NaN is refused."""
     tensors = _parameters(bundle.model)
     require_finite(tensors, f"bundle {url}")
-    learned = bundle.model.learned
-    per_entity = learned.shape[0] if learned is not None else getattr(bundle.model.memory, "known", 0)
     meta = {
         "version": bundle.version,
         "config": bundle.model.config.as_dict(),
         "encoder": bundle.model.config.model.encoder,
         "relations": list(bundle.relations),
         "entities": list(bundle.entities),
-        "per_entity": per_entity,
+        "per_entity": bundle.model.entities,
         "metrics": bundle.metrics,
     }
     write_artifact(url, KIND, tensors, meta, replace=replace)

@@ -26,6 +26,7 @@ class ModelConfig:
     layers: int = 2
     heads: int = 8
     dropout: float = 0.1
+    text_dropout: float = 0.0
     encoder: str = "minilm"
     entity: Literal["text", "learned"] = "text"
     chain_length: int = 10
@@ -58,6 +59,7 @@ class RecallConfig:
     hidden: int = 48
     relation_dim: int = 16
     name_dim: int = 96
+    text_dropout: float = 0.2
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,9 @@ def _check_ranges(config: Config, where: str) -> None:
         "model.dim must be a positive multiple of 4 and of model.heads": (
             model.dim > 0 and model.heads > 0 and model.dim % 4 == 0 and model.dim % model.heads == 0
         ),
-        "model.dropout must be in [0, 1)": 0 <= model.dropout < 1,
+        "model.dropout, model.text_dropout and recall.text_dropout must be in [0, 1)": all(
+            0 <= share < 1 for share in (model.dropout, model.text_dropout, recall.text_dropout)
+        ),
         "model.layers, chain_length, chain_window, codes, ring, filters must be at least 1": (
             min(model.layers, model.chain_length, model.chain_window, model.codes, model.ring, model.filters) >= 1
         ),

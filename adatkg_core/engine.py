@@ -58,7 +58,14 @@ class Engine:
         late: LatePolicy = "apply",
         max_jump: int = 1_000,
     ) -> None:
-        """`entities` are candidates from the start; the state lives where the model's parameters are."""
+        """`entities` are candidates from the start; the state lives where the model's parameters are.
+
+        With a model that has weights for single entities, they must begin with those it was trained on, in order.
+        """
+        if len(entities) < model.entities:
+            raise InputError(
+                f"the model has weights for {model.entities} entities: give their names, as its bundle does"
+            )
         self.model = model.eval()
         self.relations = {name: row for row, name in enumerate(relations)}
         self.encoder = encoder

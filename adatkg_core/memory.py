@@ -54,7 +54,6 @@ class Ema(MemoryOperator):
         self.shape = (dim,)
         size = {"shared": 1, "dimension": dim, "entity": entities}[decay]
         self.per_entity = decay == "entity"
-        self.known = entities if self.per_entity else 0
         self.rho = nn.Parameter(torch.full((size,), 2.0))
         self.register_buffer("trained", torch.zeros(entities if self.per_entity else 0, dtype=torch.bool))
         self.register_buffer("cluster_rho", torch.full((codes if self.per_entity else 0,), 2.0))

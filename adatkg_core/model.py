@@ -66,13 +66,14 @@ class AdaTKG(nn.Module):
         dim, text_dim = model.dim, relation_text.shape[1]
         self.config = config
         self.n_relations = relation_text.shape[0]
+        self.entities = entities if model.entity == "learned" or (model.memory, model.decay) == ("ema", "entity") else 0
         self.register_buffer("relation_text", relation_text.clone())
         self.register_buffer("similarity", _similarity(relation_text), persistent=False)
         self.relation_text: Tensor
         self.similarity: Tensor  # [2R, 2R]
         self.learned = nn.Parameter(torch.randn(entities, dim) * 0.1) if model.entity == "learned" else None
         entity_dim = text_dim if self.learned is None else dim
-        self.project = nn.Linear(entity_dim, dim)
+        self.project, self.text_dropout = nn.Linear(entity_dim, dim), nn.Dropout(model.text_dropout)
         self.relation = nn.Parameter(torch.empty(2 * self.n_relations, dim))
         nn.init.xavier_uniform_(self.relation)
         self.relation_project = nn.Linear(text_dim, 2 * dim)
@@ -151,7 +152,7 @@ class AdaTKG(nn.Module):
         if not self.config.model.enabled:
             nothing = state.tensors["text"].new_zeros(ids.shape[0], 0)
             return View(nothing, nothing, nothing.sum(1), cluster, nothing.sum())
-        base = self.project(self.entity_input(state, ids))
+        base = self.project(self.text_dropout(self.entity_input(state, ids)))
         vq_loss = base.new_zeros(())
         if self.codebook is not None and self.training:
             cluster, vq_loss = self.codebook(base)

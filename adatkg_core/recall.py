@@ -48,7 +48,7 @@ class Recall(nn.Module):
         self.base = _mlp(BASE_FEATURES + ACTIVITY_FEATURES + width, config.hidden)
         self.newcomer_wants = nn.Linear(width, width)
         self.newcomer = _mlp(BASE_FEATURES + ACTIVITY_FEATURES + width, config.hidden)
-        self.names = Names(text_dim, config.name_dim, width)
+        self.names = Names(text_dim, config.name_dim, width, config.text_dropout)
         context = BASE_FEATURES + ACTIVITY_FEATURES + width + 1
         self.own = _mlp(OWN_FEATURES + 2 * heads + context, config.hidden)
         self.alike = _mlp(ALIKE_FEATURES + heads + context, config.hidden)
@@ -163,8 +163,9 @@ class Recall(nn.Module):
 class Names(nn.Module):
     """Two towers over names that share one projection; the relation says which of its directions must agree."""
 
-    def __init__(self, text_dim: int, dim: int, relation_dim: int) -> None:
+    def __init__(self, text_dim: int, dim: int, relation_dim: int, dropout: float) -> None:
         super().__init__()
+        self.dropout = nn.Dropout(dropout)  # else it learns by heart whose names were busy in training
         self.project = nn.Linear(text_dim, dim, bias=False)
         nn.init.orthogonal_(self.project.weight, gain=3)
         self.agree, self.want = nn.Linear(relation_dim, dim), nn.Linear(relation_dim, dim)
@@ -173,8 +174,8 @@ class Names(nn.Module):
 
     def forward(self, text: Tensor, subject: Tensor, relation: Tensor, warmth: Tensor, n: int) -> Tensor:
         """Subjects' rows [B], relations [B, …], log interactions [B] -> scores [B, n]."""
-        candidates = self.project(text[:n])
-        asked = self.project(text[subject]) * (1 + self.agree(relation)) + self.want(relation)
+        candidates = self.project(self.dropout(text[:n]))
+        asked = self.project(self.dropout(text[subject])) * (1 + self.agree(relation)) + self.want(relation)
         trust = F.softplus(self.trust(torch.stack((warmth, (warmth == 0).float()), 1)))
         scores: Tensor = (asked * trust) @ candidates.T
         return scores

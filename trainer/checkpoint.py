@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ class Progress:
     best_score: float = -1.0
     best_metrics: dict[str, Any] = field(default_factory=dict)
     best: dict[str, Tensor] = field(default_factory=dict)
+    curves: list[dict[str, Any]] = field(default_factory=list)
 
 
 def save_checkpoint(
@@ -48,6 +48,7 @@ def save_checkpoint(
         "best_epoch": progress.best_epoch,
         "best_score": progress.best_score,
         "best_metrics": progress.best_metrics,
+        "curves": progress.curves,
         "steps": schedule.last_epoch,
     }
     write_artifact(folder / "checkpoint", KIND, tensors, meta, replace=True)
@@ -79,9 +80,9 @@ def load_checkpoint(
     for group, rate in zip(optimizer.param_groups, _rates(schedule), strict=True):
         group["lr"] = rate
     torch.set_rng_state(tensors["random"].cpu())
-    random.seed(meta["epoch"])
     best = {name: tensor.to(device) for name, tensor in _under("best.", tensors).items()}
-    return Progress(meta["epoch"], meta["best_epoch"], meta["best_score"], meta["best_metrics"], best)
+    figures = {name: meta[name] for name in ("epoch", "best_epoch", "best_score", "best_metrics", "curves")}
+    return Progress(best=best, **figures)
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

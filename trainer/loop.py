@@ -10,12 +10,11 @@ from __future__ import annotations
 import hashlib
 import math
 import time as clock
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 import structlog
 import torch
@@ -24,7 +23,7 @@ from torch import Tensor
 
 from adatkg_core.bundle import Bundle
 from adatkg_core.commit import both_sides, commit
-from adatkg_core.config import Config, TrainConfig
+from adatkg_core.config import Config
 from adatkg_core.datasets import Dataset, Facts, text_of
 from adatkg_core.encoder import TextEncoder
 from adatkg_core.engine import Engine
@@ -36,6 +35,7 @@ from adatkg_core.ranking import TimeFilter
 from adatkg_core.state import GraphState
 from adatkg_core.together import score_together
 from trainer.checkpoint import Progress, load_checkpoint, save_checkpoint
+from trainer.questions import batches, learned, other_answers, with_strangers
 
 WARM_UP = 0.05  # share of all steps until the full learning rate
 FLOOR = 0.02  # share of the learning rate that is left at the end
@@ -100,9 +100,10 @@ def train(
         curve["seconds"] = round(clock.perf_counter() - began, 1)
         if isinstance(model.memory, Ema):
             curve["alpha"] = torch.sigmoid(model.memory.rho.detach()).mean().item()
+        progress.curves.append(curve)
         save_checkpoint(work, fingerprint, model, optimizer, schedule, progress)
-        with (work / "curves.jsonl").open("ab") as curves:
-            curves.write(orjson.dumps(curve, option=orjson.OPT_APPEND_NEWLINE))
+        lines = [orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE) for one in progress.curves]
+        (work / "curves.jsonl").write_bytes(b"".join(lines))
         log.info("epoch", **{key: value for key, value in curve.items() if key != "valid"})
 
     model.load_state_dict(progress.best)
@@ -129,15 +130,17 @@ def _epoch(
     total = torch.zeros((), dtype=torch.float64, device=state.device)
     done = 0
     state.reset()
+    with torch.no_grad():
+        state.tensors["cluster"][:n] = model.assign_clusters(state, ids)
     streaming = settings.protocol == "streaming"
-    learned = _learned(facts, settings.burn_in)
+    lessons = learned(facts, settings.burn_in)
     for time, rows in facts_by_time(facts):
         happened = torch.from_numpy(rows[:, :3]).to(state.device)
-        asked = both_sides(happened, state.n_relations) if time >= learned[0, 3] else None
-        for subject, relation, answer in _batches(asked, settings.batch, not streaming):
+        asked = both_sides(happened, state.n_relations) if time >= lessons[0, 3] else None
+        for subject, relation, answer in batches(asked, settings.batch, not streaming):
             model.train()
-            exclude = _other_answers(known, subject, relation, answer, time) if streaming else None
-            subject, everyone = _with_strangers(state, subject, ids, settings)
+            exclude = other_answers(known, subject, relation, answer, time) if streaming else None
+            subject, everyone = with_strangers(state, subject, ids, settings)
             (scores, alone), view = _forward(model, state, everyone, subject, relation, time, last)
             loss = _loss(scores[:, :n], answer, exclude)
             whole = loss + settings.vq_weight * view.vq_loss
@@ -153,7 +156,7 @@ def _epoch(
             done += len(subject)
         model.eval()
         last = commit(model, state, happened, time)
-        report("train", done, 2 * len(learned))
+        report("train", done, 2 * len(lessons))
     if not math.isfinite(total.item()):
         raise AdatkgError("training diverged: the loss is not a number; lower train.lr")
     return total.item() / max(done, 1), done
@@ -179,50 +182,6 @@ def _loss(scores: Tensor, answer: Tensor, exclude: tuple[Tensor, Tensor] | None)
     if exclude is not None:
         scores = scores.index_put(exclude, scores.new_tensor(-1e4))
     return F.cross_entropy(scores, answer)
-
-
-def _learned(facts: Facts, burn_in: float) -> Facts:
-    """The facts whose queries are learned from."""
-    times = np.unique(facts[:, 3])
-    return facts[np.searchsorted(facts[:, 3], times[int(len(times) * burn_in)]) :]
-
-
-def _batches(
-    asked: tuple[Tensor, Tensor, Tensor] | None, size: int, by_direction: bool
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    if asked is None:
-        return
-    subject, relation, answer = asked
-    count = len(subject)
-    if by_direction:
-        parts = torch.arange(count, device=subject.device).chunk(2)
-    else:
-        parts = torch.randperm(count).to(subject.device).chunk(-(-count // size))
-    for part in parts:
-        if len(part) > 1:  # a batch of one has no batch statistics
-            yield subject[part], relation[part], answer[part]
-
-
-def _with_strangers(state: GraphState, subject: Tensor, ids: Tensor, settings: TrainConfig) -> tuple[Tensor, Tensor]:
-    """Some subjects are asked about through an empty row with their name: the queries' rows, and all rows in use."""
-    if settings.protocol == "snapshot" or settings.strangers == 0:
-        return subject, ids
-    young = state.tensors["interactions"][subject] < settings.strangers_below
-    strange = (young & (torch.rand(subject.shape[0]).to(state.device) < settings.strangers)).nonzero().squeeze(1)
-    rows = state.entities + torch.arange(strange.shape[0], device=state.device)
-    state.reserve(state.entities + strange.shape[0])
-    for name in ("text", "cluster"):
-        state.tensors[name][rows] = state.tensors[name][subject[strange]]
-    return subject.index_copy(0, strange, rows), torch.cat((ids, rows))
-
-
-def _other_answers(
-    known: TimeFilter, subject: Tensor, relation: Tensor, answer: Tensor, time: int
-) -> tuple[Tensor, Tensor]:
-    """Other true answers of the same query and time: they are no mistakes and take no part in the loss."""
-    row, candidate = known.exclusions(subject, relation, torch.full_like(subject, time)).unbind(1)
-    other = candidate != answer[row]
-    return row[other], candidate[other]
 
 
 def _validate(
@@ -276,7 +235,7 @@ def _optimizer(
 
 
 def _steps(facts: Facts, config: Config) -> int:
-    sizes = [2 * len(rows) for _, rows in facts_by_time(_learned(facts, config.train.burn_in))]
+    sizes = [2 * len(rows) for _, rows in facts_by_time(learned(facts, config.train.burn_in))]
     return sum(2 if config.train.protocol == "snapshot" else -(-size // config.train.batch) for size in sizes)
 
 

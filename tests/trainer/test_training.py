@@ -201,7 +201,6 @@ def test_a_run_that_was_killed_goes_on_to_bitwise_the_same_bundle(
         assert found["loss"] == wanted["loss"]
 
 
-@pytest.mark.xfail(strict=True, reason="the clusters with which an epoch begins depend on the epoch before it")
 def test_a_run_that_only_remembers_its_first_times_also_goes_on_to_the_same_bundle(
     graph: Dataset, tmp_path: Path
 ) -> None:
@@ -272,7 +271,6 @@ def test_every_epoch_is_one_line_of_the_curves(graph: Dataset, tmp_path: Path) -
     assert set(lines[1]["mrr"]) >= {"all", "emerging_subject_unseen", "unknown"}
 
 
-@pytest.mark.xfail(strict=True, reason="the line is written after the checkpoint")
 def test_a_kill_behind_the_checkpoint_loses_no_line_of_the_curves(
     graph: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,7 +285,6 @@ def test_a_kill_behind_the_checkpoint_loses_no_line_of_the_curves(
     assert [line["epoch"] for line in curves(tmp_path)] == [1, 2, 3]
 
 
-@pytest.mark.xfail(strict=True, reason="a run without a checkpoint does not begin its curves anew")
 def test_a_new_run_in_an_old_folder_begins_its_curves_anew(graph: Dataset, tmp_path: Path) -> None:
     train(graph, configured(), ENCODER, tmp_path)
     shutil.rmtree(tmp_path / "checkpoint")
