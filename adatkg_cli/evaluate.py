@@ -57,7 +57,7 @@ def evaluate(
             report(f"evaluate {split}", done, total)
 
         asked = measure(engine, data, split, protocol, tell)
-        slices, baseline = summarize(_recorded(asked, data, lines) if lines else asked, data)
+        slices, baseline = summarize(_recorded(asked, data, lines) if lines else asked)
     result = {
         "protocol": protocol,
         "split": split,
@@ -108,14 +108,8 @@ def _writer(path: Path | None) -> Iterator[Any]:
 
 def _recorded(asked: Iterable[Asked], data: Dataset, lines: Any) -> Iterator[Asked]:
     """Passes the queries on, each written as a line on the way."""
-    import torch
-
-    from adatkg_core.ranking import SliceIndex
-
-    index = SliceIndex(data.facts, data.split("train"), data.n_entities)
     for one in asked:
-        masks = index.masks(one.subject, one.answer, torch.full_like(one.subject, one.time))
-        member = {name: mask.tolist() for name, mask in masks.items()}
+        member = {name: mask.tolist() for name, mask in one.slices.items()}
         columns = (one.subject, one.relation, one.answer, one.ranks.realistic, one.interactions, one.gate)
         for i, (s, r, o, rank, seen, gate) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
             inverse = r >= data.n_relations

@@ -7,7 +7,6 @@ like inside their functions, so that `adatkg --help` answers at once.
 from __future__ import annotations
 
 import importlib
-import os
 import pkgutil
 import sys
 
@@ -16,10 +15,6 @@ import typer
 import adatkg_cli
 from adatkg_cli.logs import configure_logging
 from adatkg_core.errors import AdatkgError
-
-# Before torch is imported: its threads would otherwise wait by spinning, which costs far more than it gains as soon
-# as a broker, an event loop or another run wants a core.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 app = typer.Typer(
     name="adatkg",

@@ -77,16 +77,16 @@ def train(
 def _check_place(out: Path, replace: bool) -> None:
     """Refuse before training what could not be written after it."""
     from adatkg_core.errors import InputError
-    from adatkg_core.store import artifact_exists
+    from adatkg_core.store import artifact_exists, check_free
 
+    if not out.name:
+        raise InputError(f"--out {out}: name a folder that the bundle shall become, for example bundles/first")
     nearest = next(folder for folder in out.absolute().parents if folder.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         raise InputError(f"{out}: {nearest} is not a folder that can be written to; give another --out")
-    if artifact_exists(out):
-        if not replace:
-            raise InputError(f"{out} is already a bundle; give another --out or --replace")
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} holds something other than a bundle; give another --out")
+    if artifact_exists(out) and not replace:
+        raise InputError(f"{out} is already a bundle; give another --out or --replace")
+    check_free(out, "bundle", replace=replace)
 
 
 def _overrides(settings: list[str]) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def select_chains(
     chain, of_reader = torch.unique(reader * n_relations + asked, return_inverse=True)
     row, asked = chain // n_relations, chain % n_relations
     kind = state.tensors["ring_relation"][who[row]].long()  # [C, capacity]
-    closeness = (similarity[asked].gather(1, kind) * 1e6).long() * crowded[row].unsqueeze(1)
+    closeness = (similarity[asked].gather(1, kind) * 1e6).round().long() * crowded[row].unsqueeze(1)
     # Whole numbers, so that what was batched together can never change the choice.
     key = torch.where(inside[row], (closeness + 1) * capacity + freshness[row], -1)
     best, column = key.topk(min(length, capacity), dim=1)

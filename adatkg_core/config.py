@@ -46,7 +46,7 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class RecallConfig:
-    """What recurred, and what recurred for similar names. Half lives are in ticks."""
+    """What recurred, and what recurred for similar names. `fast` and `slow` are the times, in ticks, in which a count falls to 1/e."""
 
     enabled: bool = True
     fast: float = 7.0

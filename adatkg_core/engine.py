@@ -66,6 +66,11 @@ class Engine:
             raise InputError(
                 f"the model has weights for {model.entities} entities: give their names, as its bundle does"
             )
+        if encoder.dim != model.relation_text.shape[1]:
+            raise InputError(
+                f"encoder {encoder.name} gives {encoder.dim} dimensions, the model was trained on "
+                f"{model.relation_text.shape[1]}; take the encoder {model.config.model.encoder}"
+            )
         self.model = model.eval()
         self.relations = {name: row for row, name in enumerate(relations)}
         self.encoder = encoder
@@ -85,6 +90,8 @@ class Engine:
 
     def advance(self, time: int) -> None:
         """Time passes: when the watermark moves on, what was pending becomes part of the state."""
+        if abs(time) > LAST_TIME:
+            raise InputError(f"time {time} is out of range: a tick has 32 bits")
         self._advance(time, len(self.catalog))
 
     def observe(self, facts: Sequence[Fact]) -> Observed:
@@ -180,6 +187,7 @@ class Engine:
         self._exclude_pending()
         tensors = self.state.export() | {"pending": self._pending[: self._n_pending].clone()}
         meta = {
+            "model": self.model.fingerprint(),
             "watermark": self.watermark,
             "visible": self._visible,
             "pages": dict(self.state.pages),
@@ -193,6 +201,8 @@ class Engine:
         meta = snapshot.meta
         if meta["relations"] != list(self.relations):
             raise InputError("snapshot: its relations are not those of the model; take the bundle it was made with")
+        if meta["model"] != self.model.fingerprint():
+            raise InputError("snapshot: it was taken with other parameters; take the bundle it was made with")
         self._exclude_pending()
         tensors = dict(snapshot.tensors)
         pending = tensors.pop("pending").to(self.device)
@@ -218,7 +228,11 @@ class Engine:
         if self._n_pending and not self._tentative:
             assert self.watermark is not None
             self.state.begin()
-            commit(self.model, self.state, self._pending[: self._n_pending], self.watermark)
+            try:
+                commit(self.model, self.state, self._pending[: self._n_pending], self.watermark)
+            except BaseException:
+                self.state.rollback()
+                raise
             self._tentative, self._view = True, None
 
     def _exclude_pending(self) -> None:

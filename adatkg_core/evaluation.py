@@ -32,7 +32,8 @@ class Asked:
     ranks: Ranks  # [B]
     baseline: Ranks | None  # [B] by the recurrency heuristic
     interactions: Tensor  # [B, 2] of subject and answer, before the query
-    gate: Tensor  # [B] mean gate of the subject
+    gate: Tensor  # [B] mean gate of the subject, before the query
+    slices: dict[str, Tensor]  # [B] each, which of the queries belong to it
 
 
 def facts_by_time(facts: Facts) -> Iterator[tuple[int, Facts]]:
@@ -86,6 +87,7 @@ def measure(
         raise InputError(f"data set {dataset.name}: its {split} split is empty; it needs facts at more times")
     first, last = int(questions[0, 3]), int(questions[-1, 3])
     known = TimeFilter(dataset.facts, dataset.n_relations, engine.device)
+    index = SliceIndex(dataset.facts, dataset.split("train"), dataset.n_entities, engine.device)
     heuristic = Recurrency(dataset.n_relations, engine.device) if baseline else None
     for time, rows in facts_by_time(dataset.facts):
         if time > last:
@@ -93,22 +95,21 @@ def measure(
         facts = torch.from_numpy(rows).to(engine.device)
         if time >= first:
             asked = both_sides(facts[:, :3], dataset.n_relations)
-            yield _ask(engine, heuristic, known, asked, time, protocol)
+            slices = index.masks(asked[0], asked[2], torch.full_like(asked[0], time))
+            yield _ask(engine, heuristic, known, asked, time, protocol, slices)
             progress(2 * len(facts))
         engine.observe_rows(facts)
         if heuristic is not None:
             heuristic.observe(facts[:, :3], time)
 
 
-def summarize(asked: Iterable[Asked], dataset: Dataset) -> tuple[Results, Results]:
+def summarize(asked: Iterable[Asked]) -> tuple[Results, Results]:
     """Metrics per slice of the model and of the recurrency heuristic."""
-    index = SliceIndex(dataset.facts, dataset.split("train"), dataset.n_entities)
     model, heuristic = MetricSums(), MetricSums()
     for one in asked:
-        masks = index.masks(one.subject, one.answer, torch.full_like(one.subject, one.time))
-        model.add(one.ranks, masks)
+        model.add(one.ranks, one.slices)
         if one.baseline is not None:
-            heuristic.add(one.baseline, masks)
+            heuristic.add(one.baseline, one.slices)
     return model.result(), heuristic.result()
 
 
@@ -119,6 +120,7 @@ def _ask(
     asked: tuple[Tensor, Tensor, Tensor],
     time: int,
     protocol: Protocol,
+    slices: dict[str, Tensor],
 ) -> Asked:
     subject, relation, answer = asked
     visible = engine.turn_to(time)
@@ -143,6 +145,7 @@ def _ask(
         _joined(baseline) if baseline else None,
         interactions,
         engine.gates(time)[subject],
+        slices,
     )
 
 

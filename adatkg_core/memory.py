@@ -55,7 +55,7 @@ class Ema(MemoryOperator):
         size = {"shared": 1, "dimension": dim, "entity": entities}[decay]
         self.per_entity = decay == "entity"
         self.rho = nn.Parameter(torch.full((size,), 2.0))
-        self.register_buffer("trained", torch.zeros(entities if self.per_entity else 0, dtype=torch.bool))
+        self.register_buffer("trained", torch.ones(entities if self.per_entity else 0, dtype=torch.bool))
         self.register_buffer("cluster_rho", torch.full((codes if self.per_entity else 0,), 2.0))
 
     def update(self, memory: Tensor, signal: Tensor, members: Members) -> Tensor:

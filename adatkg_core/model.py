@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -90,6 +91,14 @@ class AdaTKG(nn.Module):
         self.trust = nn.Linear(3, 1) if config.recall.enabled else None
         if self.trust is not None:
             nn.init.constant_(self.trust.bias, -2.0)  # recall leads until the model has learned something
+
+    def fingerprint(self) -> str:
+        """What tells these parameters from any others."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
 
     # -- vectors ----------------------------------------------------------------------------------------------
 
@@ -212,5 +221,7 @@ class AdaTKG(nn.Module):
 
 
 def _similarity(relation_text: Tensor) -> Tensor:
-    cosine = (relation_text @ relation_text.T).clamp(min=0)
+    # In double precision and rounded, so that every machine ranks relations alike.
+    text = relation_text.double()
+    cosine = ((text @ text.T).clamp(min=0) * 1e6).round().div(1e6).float()
     return torch.cat((torch.cat((cosine, cosine / 2), 1), torch.cat((cosine / 2, cosine), 1)))

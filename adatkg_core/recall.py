@@ -1,6 +1,6 @@
 """The recall head: what recurred, and what recurred for entities of similar names.
 
-Every term reads the bounded tables of the state and touches only candidates that stand in them, so its cost
+The terms that count read the bounded tables of the state and touch only candidates that stand there, so their cost
 follows the history that a query really has. The scores are:
 
   base[r, o]        how o fares at the far end of r: a low-rank term for all, a learned one for those seen there

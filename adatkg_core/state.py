@@ -1,6 +1,6 @@
 """The whole state of one graph: tensors that grow by doubling, and a journal that can take a commit back.
 
-Rows beyond the catalog's length are always empty, so an unknown name can be read through one of them.
+Rows beyond the catalog's length hold no interactions, so an unknown name can be read through one of them.
 """
 
 from __future__ import annotations

@@ -182,6 +182,11 @@ def _check_free(place: _Place, kind: str, replace: bool) -> bool:
     return False
 
 
+def check_free(url: str | os.PathLike[str], kind: str, *, replace: bool = False) -> None:
+    """Refuse now what `write_artifact` would refuse later."""
+    _check_free(_locate(url), kind, replace)
+
+
 def _make_stage(place: _Place) -> Path:
     if not place.is_local:
         return Path(tempfile.mkdtemp(prefix="adatkg-"))
@@ -228,11 +233,11 @@ def _move_into(target: Path, stage: Path, names: list[str]) -> None:
         for name in names:
             os.rename(stage / name, target / name)
         _sync(target)
-        os.replace(stage / MANIFEST, target / MANIFEST)
     except BaseException:
         for name in names:
             (target / name).unlink(missing_ok=True)
         raise
+    os.replace(stage / MANIFEST, target / MANIFEST)
     _sync(target)
 
 
@@ -242,12 +247,13 @@ def _upload(place: _Place, stage: Path, names: list[str]) -> None:
         place.fs.makedirs(place.path, exist_ok=True)
         for name in names:
             place.fs.put_file(str(stage / name), place.file(name))
-        place.fs.pipe_file(place.file(MANIFEST), (stage / MANIFEST).read_bytes())
     except BaseException:
         for name in names:
             with contextlib.suppress(Exception):
                 place.fs.rm_file(place.file(name))
         raise
+    # Outside: a manifest whose upload seemed to fail may be there all the same, and must not name deleted files.
+    place.fs.pipe_file(place.file(MANIFEST), (stage / MANIFEST).read_bytes())
 
 
 def _sweep(place: _Place, keep: set[str]) -> None:

@@ -46,7 +46,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Run:
-    """A finished training: the best bundle and where its working files are."""
+    """A finished training: the best bundle and how it did on valid."""
 
     bundle: Bundle
     epochs: int
@@ -70,11 +70,11 @@ def train(
     dataset = by_first_appearance(dataset)
     facts = dataset.split("train")
     if len(facts) == 0 or len(dataset.split("valid")) == 0:
-        raise InputError(f"data set {dataset.name}: too few distinct times to split; it needs at least 5")
+        raise InputError(f"data set {dataset.name}: too few distinct times to split; it needs at least 3")
     work.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(config.train.seed)
     names = encoder.encode([text_of(name) for name in dataset.entities])
     relations = encoder.encode([text_of(name) for name in dataset.relations])
+    torch.manual_seed(config.train.seed)
     n = int(facts[:, [0, 2]].max()) + 1  # numbered by first appearance: the entities of train come first
     model = AdaTKG(config, relations, n).to(device)
     state = GraphState(config, relations.shape[1], dataset.n_relations, torch.device(device))
@@ -87,7 +87,7 @@ def train(
     progress = load_checkpoint(work, fingerprint, model, optimizer, schedule)
     lookup = _Names(encoder.name, encoder.dim, dict(zip(map(text_of, dataset.entities), names, strict=True)))
     while progress.epoch < config.train.epochs:
-        if progress.epoch - progress.best_epoch >= config.train.patience > 0:
+        if progress.best and progress.epoch - progress.best_epoch >= config.train.patience > 0:
             break
         progress.epoch += 1
         began = clock.perf_counter()
@@ -102,10 +102,10 @@ def train(
             curve["alpha"] = torch.sigmoid(model.memory.rho.detach()).mean().item()
         progress.curves.append(curve)
         save_checkpoint(work, fingerprint, model, optimizer, schedule, progress)
-        lines = [orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE) for one in progress.curves]
-        (work / "curves.jsonl").write_bytes(b"".join(lines))
-        log.info("epoch", **{key: value for key, value in curve.items() if key != "valid"})
+        _write_curves(work / "curves.jsonl", progress)
+        log.info("epoch", **curve)
 
+    _write_curves(work / "curves.jsonl", progress)
     model.load_state_dict(progress.best)
     version = f"{dataset.name}-{fingerprint[:8]}-{progress.best_epoch}"
     metrics = {"valid": progress.best_metrics, "epoch": progress.best_epoch, "seed": config.train.seed}
@@ -198,7 +198,7 @@ def _validate(
         report("validate", asked, total)
 
     asking = measure(engine, dataset, "valid", settings.protocol, tell, baseline=False)
-    results, _ = summarize(asking, dataset)
+    results, _ = summarize(asking)
     scores = [results[name]["mrr"] or 0.0 for name in settings.select]
     score = sum(scores) / len(scores)
     if score > progress.best_score:
@@ -206,6 +206,14 @@ def _validate(
         progress.best_metrics = {"protocol": settings.protocol, "slices": results}
         progress.best = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
     return {"score": score, "mrr": {name: one["mrr"] for name, one in results.items()}}
+
+
+def _write_curves(path: Path, progress: Progress) -> None:
+    """The whole file each time, from what the checkpoint holds: a kill can neither lose nor repeat a line."""
+    lines = [orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE) for one in progress.curves]
+    partial = path.with_suffix(".partial")
+    partial.write_bytes(b"".join(lines))
+    partial.replace(path)
 
 
 def _settle(model: AdaTKG, state: GraphState) -> None:

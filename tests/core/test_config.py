@@ -215,7 +215,7 @@ def measured(changes: dict[str, Any], protocol: str) -> tuple[dict[str, Any], li
     engine = Engine(small_model(config, entities=graph.n_entities), graph.relations, ENCODER, entities=graph.entities)
     asked = list(measure(engine, graph, "valid", config.train.protocol))
     ranks = torch.cat([one.ranks.realistic for one in asked]).tolist()
-    return summarize(asked, graph)[0], ranks
+    return summarize(asked)[0], ranks
 
 
 @pytest.mark.parametrize("row", ABLATIONS)

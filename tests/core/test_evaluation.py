@@ -155,7 +155,7 @@ def member(row: Row, slice_name: str) -> bool:
 def test_every_figure_of_every_slice_is_a_mean_over_its_queries(protocol: str) -> None:
     data = graph()
     asked = list(measure(fresh("model-alone"), data, "test", protocol))  # type: ignore[arg-type]
-    found, baseline = summarize(asked, data)
+    found, baseline = summarize(asked)
     simple = [rank for one in asked if one.baseline is not None for rank in one.baseline.realistic.tolist()]
     for results, ranks in ((found, ranks_of(asked)), (baseline, simple)):
         assert list(results) == list(SLICES)
@@ -220,7 +220,7 @@ def test_the_baseline_can_be_left_out_and_changes_no_rank() -> None:
     bare = list(measure(fresh(), graph(), "valid", baseline=False))
     assert all(one.baseline is None for one in bare)
     assert ranks_of(bare) == ranks_of(list(measure(fresh(), graph(), "valid")))
-    assert summarize(bare, graph())[1]["all"]["count"] == 0
+    assert summarize(bare)[1]["all"]["count"] == 0
 
 
 # -- snapshot -----------------------------------------------------------------------------------------------------
@@ -333,12 +333,12 @@ def test_the_order_in_which_entities_are_numbered_is_nothing_to_the_figures() ->
     figures = []
     for one in (graph(), mixed):
         engine = Engine(shared_model("default"), one.relations, ENCODER, entities=one.entities)
-        figures.append(summarize(measure(engine, one, "test"), one)[0]["all"])
+        figures.append(summarize(measure(engine, one, "test"))[0]["all"])
     assert figures[0] == pytest.approx(figures[1], abs=1e-4)
 
 
 def test_every_configuration_can_be_measured() -> None:
     for name in CONFIGURATIONS:
-        results, _ = summarize(measure(fresh(name), graph(), "valid"), graph())
+        results, _ = summarize(measure(fresh(name), graph(), "valid"))
         mrr = results["all"]["mrr"]
         assert mrr is not None and 0 < mrr < 1
