@@ -46,7 +46,10 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class RecallConfig:
-    """What recurred, and what recurred for similar names. `fast` and `slow` are the times, in ticks, in which a count falls to 1/e."""
+    """What recurred, and what recurred for similar names.
+
+    `fast` and `slow` are the times, in ticks, in which a count falls to 1/e.
+    """
 
     enabled: bool = True
     fast: float = 7.0
@@ -212,6 +215,9 @@ def _check_ranges(config: Config, where: str) -> None:
         ),
         "train.burn_in must be in [0, 1) and train.strangers in [0, 1]": (
             0 <= train.burn_in < 1 and 0 <= train.strangers <= 1
+        ),
+        "train.alone_weight, train.strangers_below and recall.cold_below must not be negative": (
+            min(train.alone_weight, train.strangers_below, recall.cold_below) >= 0
         ),
         "model.enabled = false needs recall.enabled": model.enabled or recall.enabled,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from adatkg_core.encoder import HashEncoder
 from adatkg_core.engine import Engine, Observed, Snapshot
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Prediction, Query, Refusal
@@ -46,7 +48,7 @@ NAMES = [*KNOWN, *NEW]
 each_configuration = pytest.mark.parametrize("name", CONFIGURATIONS)
 # Without the search for a smaller failing log, which would take minutes for each test that fails.
 few = settings(
-    max_examples=3,
+    max_examples=int(os.environ.get("ADATKG_EXAMPLES", "3")),  # for each of ten configurations
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
@@ -170,7 +172,7 @@ def test_restoring_over_a_used_engine_leaves_nothing_of_its_own_past() -> None:
 def test_a_snapshot_of_another_model_is_refused_and_changes_nothing(other: str) -> None:
     engine = engine_with_past()
     before = engine.snapshot()
-    with pytest.raises(InputError, match="state: tensor"):
+    with pytest.raises(InputError, match="other parameters"):
         engine.restore(engine_with_past(other).snapshot())
     assert_same_snapshot(engine.snapshot(), before)
 
@@ -513,3 +515,40 @@ def test_no_tensor_is_made_on_the_default_device(name: str) -> None:
     assert_same_answers(again, answers[-1:])
     assert all(tensor.device.type == "cpu" for tensor in (gates, *engine.state.tensors.values()))
     assert_same_snapshot(engine.snapshot(), usual.snapshot())
+
+
+def test_a_snapshot_of_other_parameters_is_refused_and_changes_nothing() -> None:
+    engine = engine_with_past()
+    before = engine.snapshot()
+    stranger = Engine(small_model(engine.model.config, seed=7), RELATIONS, engine.encoder, entities=GRAPH.entities)
+    with pytest.raises(InputError, match="other parameters"):
+        engine.restore(stranger.snapshot())
+    assert_same_snapshot(engine.snapshot(), before)
+
+
+def test_a_tick_out_of_range_is_refused() -> None:
+    engine = engine_with_past()
+    with pytest.raises(InputError, match="32 bits"):
+        engine.advance(2**40)
+    assert engine.watermark == NOW
+
+
+def test_a_commit_that_fails_leaves_the_state_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    engine, steady = engine_with_past(), engine_with_past()
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr("adatkg_core.commit._count", fail)  # the last step of a commit
+        engine.predict([Query(s=KNOWN[0], r=RELATIONS[0], t=NOW + 1)])
+    assert_same_snapshot(engine.snapshot(), steady.snapshot())
+    assert_same_answers(
+        engine.predict([Query(s=KNOWN[0], r=RELATIONS[0], t=NOW + 1)]),
+        steady.predict([Query(s=KNOWN[0], r=RELATIONS[0], t=NOW + 1)]),
+    )
+
+
+def test_an_encoder_of_another_width_is_refused() -> None:
+    engine = engine_with_past()
+    with pytest.raises(InputError, match="dimensions"):
+        Engine(engine.model, RELATIONS, HashEncoder(engine.encoder.dim + 1))

@@ -328,3 +328,8 @@ def test_a_graph_with_too_few_times_is_refused_before_anything_is_written(tmp_pa
 def test_a_run_that_diverges_says_so(graph: Dataset, tmp_path: Path) -> None:
     with pytest.raises(AdatkgError, match="diverged"):
         train(graph, configured(train__lr=1e30, train__clip=1e30), ENCODER, tmp_path)
+
+
+def test_patience_does_not_run_out_before_the_first_validation(graph: Dataset, tmp_path: Path) -> None:
+    run = train(graph, configured(train__epochs=4, train__patience=2, train__valid_every=4), ENCODER, tmp_path)
+    assert (run.epochs, run.best_epoch) == (4, 4)
