@@ -14,7 +14,7 @@ import re
 import shutil
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -233,11 +233,12 @@ def _move_into(target: Path, stage: Path, names: list[str]) -> None:
         for name in names:
             os.rename(stage / name, target / name)
         _sync(target)
+        os.replace(stage / MANIFEST, target / MANIFEST)
     except BaseException:
-        for name in names:
-            (target / name).unlink(missing_ok=True)
+        if not _published((target / MANIFEST).read_bytes, names):
+            for name in names:
+                (target / name).unlink(missing_ok=True)
         raise
-    os.replace(stage / MANIFEST, target / MANIFEST)
     _sync(target)
 
 
@@ -247,13 +248,23 @@ def _upload(place: _Place, stage: Path, names: list[str]) -> None:
         place.fs.makedirs(place.path, exist_ok=True)
         for name in names:
             place.fs.put_file(str(stage / name), place.file(name))
+        place.fs.pipe_file(place.file(MANIFEST), (stage / MANIFEST).read_bytes())
     except BaseException:
-        for name in names:
-            with contextlib.suppress(Exception):
-                place.fs.rm_file(place.file(name))
+        if not _published(lambda: place.fs.cat_file(place.file(MANIFEST)), names):
+            for name in names:
+                with contextlib.suppress(Exception):
+                    place.fs.rm_file(place.file(name))
         raise
-    # Outside: a manifest whose upload seemed to fail may be there all the same, and must not name deleted files.
-    place.fs.pipe_file(place.file(MANIFEST), (stage / MANIFEST).read_bytes())
+
+
+def _published(read_manifest: Callable[[], bytes], names: list[str]) -> bool:
+    """Whether the manifest names these files, or cannot be asked: a step that seemed to fail may have been done."""
+    try:
+        return any(name.encode() in read_manifest() for name in names)
+    except FileNotFoundError:
+        return False
+    except Exception:
+        return True
 
 
 def _sweep(place: _Place, keep: set[str]) -> None:
