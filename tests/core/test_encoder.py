@@ -161,7 +161,9 @@ class Encoder(HashEncoder):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().encode(texts)
 
-encoder_cache.CachedEncoder(Encoder(16), folder, key="shared").encode([f"name {i}" for i in range(400)])
+# Names of its own too: whoever is late would otherwise find everything done, and the victim would live.
+texts = [text for i in range(400) for text in (f"name {i}", f"{sys.argv[2]} {i}")]
+encoder_cache.CachedEncoder(Encoder(16), folder, key="shared").encode(texts)
 """
 
 
