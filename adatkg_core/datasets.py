@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from adatkg_core.clock import DAY, Clock
 from adatkg_core.errors import InputError
 from adatkg_core.quadruples import Names, parse_names, read_quadruples
 
@@ -53,6 +54,11 @@ class Dataset:
     def times(self) -> Facts:
         """The distinct ticks, ascending."""
         return np.unique(self.facts[:, 3])
+
+    @property
+    def clock(self) -> Clock | None:
+        """The calendar of the ticks, where the name tells which benchmark this is."""
+        return _calendar(self.name, self.granularity)
 
     @property
     def split_bounds(self) -> tuple[int, int]:
@@ -155,3 +161,13 @@ def _granularity(name: str, step: int) -> str:
     if step == 24 or (step == 1 and "icews" in lowered):
         return "day"
     return "tick"
+
+
+def _calendar(name: str, granularity: str) -> Clock | None:
+    """When tick 0 was. Again the benchmarks' habits: ICEWS carries its first year in its name, GDELT is of 2018."""
+    year = re.match(r"icews[-_]?(\d\d)", name.lower())
+    if year and granularity == "day":
+        return Clock(f"20{year[1]}-01-01", DAY)
+    if "gdelt" in name.lower() and granularity == "15 minutes":
+        return Clock("2018-01-01", 900)
+    return None

@@ -1,0 +1,29 @@
+"""Options that every command about the stream has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from streams.connection import Connection
+    from streams.topics import Topics
+
+BootstrapOption = Annotated[
+    str | None,
+    typer.Option("--bootstrap", help="host:port of the brokers; else ADATKG_BOOTSTRAP, else 127.0.0.1:9092."),
+]
+PrefixOption = Annotated[
+    str | None, typer.Option("--topic-prefix", help="Prefix of the topics; else ADATKG_TOPIC_PREFIX, else adatkg.")
+]
+
+
+def reach(bootstrap: str | None, prefix: str | None) -> tuple[Connection, Topics]:
+    """Where the brokers are and what the topics are called; topics that are missing are made."""
+    from streams.connection import connection_from
+    from streams.topics import ensure_topics, topics_from
+
+    connection, topics = connection_from(bootstrap=bootstrap), topics_from(prefix)
+    ensure_topics(connection, topics)
+    return connection, topics

@@ -1,0 +1,109 @@
+"""The one place that knows the topics: their names, how they are kept, and how they come to be."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from dataclasses import dataclass
+
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+from kafka.errors import KafkaError, TopicAlreadyExistsError
+
+from adatkg_core.errors import AdatkgError, InputError
+from streams.connection import Connection
+
+DEFAULT_PREFIX = "adatkg"
+DEFAULT_PARTITIONS = 8  # a graph lives in one, so this is how many workers can share the graphs
+LARGEST_MESSAGE = 8 << 20  # accepted into the log even where it is no event, so that it can be dead-lettered
+_DAY_MS = 86_400_000
+_VISIBLE = 30.0  # seconds until every broker of a busy cluster has heard of a new topic
+
+
+@dataclass(frozen=True)
+class Topics:
+    """The names of a system's topics; several systems can share a cluster by their prefixes."""
+
+    prefix: str = DEFAULT_PREFIX
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", self.prefix):
+            raise InputError(f"topic prefix {self.prefix!r}: use letters, digits, dots, dashes and underscores")
+
+    @property
+    def events(self) -> str:
+        """Facts, queries and ticks, keyed by graph: the log that everything follows from."""
+        return f"{self.prefix}.events"
+
+    @property
+    def predictions(self) -> str:
+        """Answers, keyed by graph."""
+        return f"{self.prefix}.predictions"
+
+    @property
+    def deadletter(self) -> str:
+        """What could not be processed, as it came, with the reason."""
+        return f"{self.prefix}.deadletter"
+
+    @property
+    def models(self) -> str:
+        """Announcements of bundles; the latest of each graph is kept."""
+        return f"{self.prefix}.models"
+
+
+def topics_from(prefix: str | None = None) -> Topics:
+    """The topics under this prefix, else under ADATKG_TOPIC_PREFIX, else the usual ones."""
+    return Topics(prefix or os.environ.get("ADATKG_TOPIC_PREFIX") or DEFAULT_PREFIX)
+
+
+def ensure_topics(connection: Connection, topics: Topics, partitions: int = DEFAULT_PARTITIONS) -> None:
+    """Create what is missing and leave alone what is there; whoever comes first may call it, and all may at once."""
+    try:
+        admin = KafkaAdminClient(**connection.client(), client_id="adatkg")
+    except KafkaError as error:
+        raise unreachable(connection, error) from error
+    try:
+        missing = set(_wanted(topics, partitions)) - set(admin.list_topics())
+        for name in sorted(missing):
+            with contextlib.suppress(TopicAlreadyExistsError):
+                admin.create_topics([_wanted(topics, partitions)[name]])
+        if missing:
+            _await_visible(admin, missing)
+    except KafkaError as error:
+        raise AdatkgError(
+            f"{connection.bootstrap}: the topics {topics.prefix}.* could not be made ({error})"
+        ) from error
+    finally:
+        admin.close()
+
+
+def unreachable(connection: Connection, error: BaseException) -> AdatkgError:
+    """What a user is told when no broker answers."""
+    return AdatkgError(
+        f"no Kafka broker answers at {connection.bootstrap} ({type(error).__name__}); start one, for example with "
+        "`adatkg broker`, or set --bootstrap"
+    )
+
+
+def _wanted(topics: Topics, partitions: int) -> dict[str, NewTopic]:
+    forever, large = {"retention.ms": "-1"}, {"max.message.bytes": str(LARGEST_MESSAGE)}
+    kept = {
+        topics.events: (partitions, forever | large),
+        topics.predictions: (partitions, {"retention.ms": str(7 * _DAY_MS)} | large),
+        # Headers come on top of the bytes that could not be processed.
+        topics.deadletter: (1, {"retention.ms": str(90 * _DAY_MS), "max.message.bytes": str(LARGEST_MESSAGE + 65_536)}),
+        topics.models: (1, {"cleanup.policy": "compact"}),
+    }
+    return {name: NewTopic(name, count, -1, topic_configs=config) for name, (count, config) in kept.items()}
+
+
+def _await_visible(admin: KafkaAdminClient, names: set[str]) -> None:
+    deadline = time.monotonic() + _VISIBLE
+    while not names <= set(admin.list_topics()):
+        if time.monotonic() > deadline:
+            raise AdatkgError(
+                f"topics {', '.join(sorted(names))} were made but do not show up; look at the broker's log"
+            )
+        time.sleep(0.05)
