@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
 
-from adatkg_core.encoder_cache import CachedEncoder, default_cache
+from adatkg_core.cache_folder import default_cache
+from adatkg_core.encoder_cache import CachedEncoder
 from adatkg_core.errors import InputError
 
 if TYPE_CHECKING:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import sqlite3
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -23,17 +21,6 @@ _log = structlog.get_logger(__name__)
 
 _CHUNK = 1024  # texts encoded between two commits: what a kill can cost
 _BUSY_SECONDS = 60.0  # how long to wait for another process that is writing; a commit takes milliseconds
-
-
-def default_cache() -> Path:
-    """`ADATKG_CACHE`, or the place where the platform keeps caches."""
-    if given := os.environ.get("ADATKG_CACHE"):
-        return Path(given).expanduser()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "adatkg"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "adatkg" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "adatkg"
 
 
 class CachedEncoder:
