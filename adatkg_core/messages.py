@@ -16,6 +16,7 @@ import orjson
 from adatkg_core.admission import LAST_TIME
 from adatkg_core.clock import Clock
 from adatkg_core.events import Fact, Prediction, Query
+from adatkg_core.shapes import mismatch
 
 VERSION = 1
 MAX_BYTES = 1 << 20  # of an event; one larger is no fact and no question
@@ -118,7 +119,15 @@ def _count(key: str, value: Any) -> int:
     return value
 
 
-_NAME_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_NAME, "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$"}
+# Two patterns without anchors, because `$` means different things in different languages. The characters that count as
+# blank are spelled out for the same reason.
+_NAME_SCHEMA = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": MAX_NAME,
+    "pattern": r"[^ \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]",
+    "not": {"pattern": r"[\u0000-\u001f\u007f-\u009f]"},
+}
 _TICK_SCHEMA = {"type": "integer", "minimum": -LAST_TIME, "maximum": LAST_TIME}
 _ISO_SCHEMA = {"type": "string", "description": "an ISO 8601 time, floored to the graph's tick"}
 NAME = Field(_NAME_SCHEMA, _name)
@@ -238,18 +247,29 @@ def encode_prediction(prediction: Prediction, question: Question, graph: str, mo
 
 def decode_prediction(data: bytes | None) -> dict[str, Any]:
     """A prediction's fields, by the names that `PREDICTION` documents. Raises Unusable."""
-    values = _parsed(data or b"")
-    if values.get("v") != VERSION:
-        raise Unusable("unknown-version", f"v is {_shown(values.get('v'))}: this program reads version {VERSION}")
+    if not data:
+        raise Unusable("not-json", "the message is empty: this is no prediction")
+    values = _parsed(data)
+    version = values.get("v")
+    if version != VERSION or type(version) is not int:
+        raise Unusable("unknown-version", f"v is {_shown(version)}: this program reads version {VERSION}")
     if missing := [key for key in PREDICTION if key not in values]:
         raise Unusable("missing-field", f"{missing[0]} is missing: this is no prediction")
+    for key, schema in PREDICTION.items():
+        if problem := mismatch(values[key], schema, key):
+            raise Unusable("wrong-type", f"{problem}: this is no prediction")
     return values
 
 
 _ANSWER_SCHEMA = {
     "type": "object",
-    "properties": {"entity": _NAME_SCHEMA, "score": {"type": "number"}, "probability": {"type": "number"}},
+    "properties": {"entity": {"type": "string"}, "score": {"type": "number"}, "probability": {"type": "number"}},
     "required": ["entity", "score", "probability"],
+}
+_ASKED_SCHEMA = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}, "r": {"type": "string"}, "t": {"type": ["integer", "string"]}},
+    "required": ["id", "r", "t"],
 }
 _SOURCE_SCHEMA = {
     "type": "object",
@@ -260,7 +280,7 @@ _SOURCE_SCHEMA = {
 PREDICTION: dict[str, dict[str, Any]] = {
     "id": {"type": "string", "description": "made from the source: a repeated prediction has the same"},
     "graph": {"type": "string"},
-    "query": {"type": "object", "description": "the query as asked"},
+    "query": {**_ASKED_SCHEMA, "description": "the query as asked"},
     "top": {"type": "array", "items": _ANSWER_SCHEMA, "description": "best first, without what was excluded"},
     "ranks": {"type": "object", "additionalProperties": {"type": "number"}, "description": "of rank_of, filtered"},
     "as_of": {**_TICK_SCHEMA, "description": "the answer rests on facts with time below this"},
