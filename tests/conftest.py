@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 # Before torch is imported by any test; see adatkg_cli.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import pytest
+
+from streams.broker import Broker
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +21,38 @@ def benchmark_data() -> Path:
     if not folder:
         pytest.skip("ADATKG_DATA is not set to a folder with the benchmark files")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a broker for all tests: that of `ADATKG_BOOTSTRAP`, or one that lives as long as they run."""
+    if given := os.environ.get("ADATKG_BOOTSTRAP"):
+        yield given
+        return
+    kind = os.environ.get("ADATKG_TEST_BROKER", "embedded")
+    if kind not in BROKERS:
+        pytest.exit(f"ADATKG_TEST_BROKER is {kind!r}: use one of {', '.join(BROKERS)}", returncode=2)
+    yield from BROKERS[kind](tmp_path_factory.mktemp("broker"))
+
+
+def _embedded(folder: Path) -> Iterator[str]:
+    with Broker(folder, port=0) as broker:
+        yield broker.bootstrap
+
+
+# What ADATKG_TEST_BROKER may say; each gets an empty folder and yields the address while it runs.
+BROKERS: dict[str, Callable[[Path], Iterator[str]]] = {"embedded": _embedded}
+
+
+@pytest.fixture
+def private_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Broker]]:
+    """Makes brokers that a test has for itself, not yet started; it may kill them, and none outlives it."""
+    made: list[Broker] = []
+
+    def make() -> Broker:
+        made.append(Broker(tmp_path_factory.mktemp("private-broker"), port=0))
+        return made[-1]
+
+    yield make
+    for broker in made:
+        broker.kill()

@@ -25,6 +25,7 @@ def diagnose(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> tuple[int, dic
 def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
     monkeypatch.delenv("ADATKG_BOOTSTRAP", raising=False)
+    monkeypatch.delenv("ADATKG_JAVA", raising=False)
 
 
 def test_what_is_required_is_here(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
@@ -49,20 +50,6 @@ def test_a_broker_that_listens_is_found(monkeypatch: pytest.MonkeyPatch, capsys:
         monkeypatch.setenv("ADATKG_BOOTSTRAP", f"127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
         _, found = diagnose(monkeypatch, capsys)
     assert found["broker"]["ok"]
-
-
-@pytest.mark.parametrize(
-    ("answer", "version"),
-    [('openjdk version "17.0.9" 2023-10-17', 17), ('java version "1.8.0_392"', 8), ("nonsense", None)],
-)
-def test_java_versions_are_read(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str, version: int | None
-) -> None:
-    java = tmp_path / "java"
-    java.write_text(f"#!/bin/sh\necho '{answer}' >&2\n")
-    java.chmod(0o755)
-    monkeypatch.setattr("shutil.which", lambda _: str(java))
-    assert doctor._java_version() == version
 
 
 @pytest.mark.parametrize("host", ["nonsense", "ssh://far/away", "tcp://127.0.0.1:1"])
