@@ -185,6 +185,11 @@ def decode_event(data: bytes | None, clock: Clock | None) -> Event:
     return _question(found, clock)
 
 
+def check_event(data: bytes | None) -> None:
+    """Raises Unusable for what no graph could use; which tick an ISO time is, is left to the graph's clock."""
+    decode_event(data, Clock())
+
+
 def encode_fact(s: str, r: str, o: str, t: int | str) -> bytes:
     """A fact as bytes."""
     return orjson.dumps({"v": VERSION, "kind": "fact", "s": s, "r": r, "o": o, "t": t})
