@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,3 +28,8 @@ def reach(bootstrap: str | None, prefix: str | None) -> tuple[Connection, Topics
     connection, topics = connection_from(bootstrap=bootstrap), topics_from(prefix)
     ensure_topics(connection, topics)
     return connection, topics
+
+
+def hush() -> None:
+    """Keep the Kafka library's own log off stderr; what a user must know comes as an error of ours."""
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
