@@ -1,0 +1,71 @@
+"""A prediction as a program reads it, and which of them have been read already."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from adatkg_core.events import Answer
+from adatkg_core.messages import Source, decode_prediction
+
+# A worker that was killed answers again what came after its last snapshot, so repeats follow their originals within
+# one snapshot's worth of queries. More ids than that per partition of the events need not be remembered.
+REMEMBERED = 100_000
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The answer to a query: the best candidates and what they rest on. `raw` is the message as it came."""
+
+    id: str
+    graph: str
+    query: dict[str, Any]
+    top: tuple[Answer, ...]
+    ranks: dict[str, float]
+    as_of: int
+    late: bool
+    model: str
+    cold_start: bool
+    gate: float
+    interactions: int
+    source: Source
+    raw: dict[str, Any] = field(repr=False, compare=False)
+
+
+def decode_forecast(data: bytes | None) -> Forecast:
+    """The forecast that these bytes are. Raises Unusable."""
+    raw = decode_prediction(data)
+    return Forecast(
+        id=raw["id"],
+        graph=raw["graph"],
+        query=raw["query"],
+        top=tuple(Answer(one["entity"], one["score"], one["probability"]) for one in raw["top"]),
+        ranks=raw["ranks"],
+        as_of=raw["as_of"],
+        late=raw["late"],
+        model=raw["model"],
+        cold_start=raw["cold_start"],
+        gate=raw["gate"],
+        interactions=raw["interactions"],
+        source=Source(raw["source"]["partition"], raw["source"]["offset"]),
+        raw=raw,
+    )
+
+
+class Seen:
+    """The ids of the latest forecasts, for each partition of the events apart: a busy one does not push others out."""
+
+    def __init__(self, remembered: int = REMEMBERED) -> None:
+        self._remembered = remembered
+        self._ids: defaultdict[int, dict[str, None]] = defaultdict(dict)  # a dict keeps the order of its keys
+
+    def repeats(self, forecast: Forecast) -> bool:
+        """Whether this forecast was here before; from now on it was."""
+        ids = self._ids[forecast.source.partition]
+        if forecast.id in ids:
+            return True
+        ids[forecast.id] = None
+        if len(ids) > self._remembered:
+            del ids[next(iter(ids))]
+        return False
