@@ -6,22 +6,41 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from adatkg_cli.output import JsonFlag, print_json, stdout
 from adatkg_cli.progress import progress_bar
 
+if TYPE_CHECKING:
+    from adatkg_core.bundle import Bundle
+    from adatkg_core.datasets import Dataset
+    from adatkg_core.encoder import TextEncoder
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command(epilog="Example: adatkg train icews14 --config tiny --out bundles/first")(train)
+    examples = "Examples: adatkg train icews14 --config tiny --out bundles/first, or --models models --graph icews14"
+    app.command(epilog=examples)(train)
 
 
 def train(
     dataset: Annotated[str, typer.Argument(help="A shipped name (icews14) or a folder in the benchmark layout.")],
-    out: Annotated[Path, typer.Option(help="Folder of the bundle; DIR.training beside it holds the run.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of a bare bundle; DIR.training beside it holds the run.")
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option(help="Model store that the bundle goes into, as the present one of --graph.")
+    ] = None,
+    graph: Annotated[str | None, typer.Option(help="The graph it answers for, with --models.")] = None,
+    state: Annotated[
+        Literal["valid", "all", "none"],
+        typer.Option(help="With --models: what the worker knows at its start, facts up to the end of valid, or all."),
+    ] = "valid",
+    work: Annotated[
+        Path | None, typer.Option(help="Folder of the unfinished run. [default: beside the bundle]")
+    ] = None,
     config: Annotated[str, typer.Option(help="A shipped configuration or the path of a TOML file.")] = "live",
     epochs: Annotated[int | None, typer.Option(help="At most so many epochs.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
@@ -36,13 +55,13 @@ def train(
 
     Settings come from the configuration, then ADATKG_SECTION_KEY variables, then flags.
     """
-    from adatkg_core.bundle import resolve_device, save_bundle
+    from adatkg_core.bundle import resolve_device
     from adatkg_core.config import environment_overrides, load_config
     from adatkg_core.datasets import load_dataset
     from adatkg_core.encoder import load_encoder
     from trainer import train as run_training
 
-    _check_place(out, replace)
+    _check_place(out, models, graph, replace)
     overrides = environment_overrides(os.environ) | _overrides(settings or [])
     if epochs is not None:
         overrides["train.epochs"] = epochs
@@ -52,14 +71,14 @@ def train(
     data = load_dataset(dataset)
     chosen = resolve_device(device)
     encoder = load_encoder(loaded.model.encoder, device=chosen)
-    work = out.with_name(out.name + ".training")
+    work = _work(out, models, graph)
     began = time.perf_counter()
     with progress_bar() as report:
         run = run_training(data, loaded, encoder, work, device=chosen, report=report)
-    save_bundle(run.bundle, str(out), replace=replace)
+    written = _write(run.bundle, data, encoder, out, models, graph, state, replace)
     shutil.rmtree(work / "checkpoint", ignore_errors=True)
     result = {
-        "bundle": str(out),
+        "bundle": written,
         "version": run.bundle.version,
         "epochs": run.epochs,
         "best_epoch": run.best_epoch,
@@ -70,15 +89,21 @@ def train(
         print_json(result)
         return
     score = run.valid["slices"]["all"]["mrr"]
-    stdout.print(f"{out}: {run.bundle.version}, best of {run.epochs} epochs is {run.best_epoch}")
+    stdout.print(f"{written}: {run.bundle.version}, best of {run.epochs} epochs is {run.best_epoch}")
     stdout.print(f"valid, {run.valid['protocol']} protocol: MRR {score:.4f} in {result['seconds']} s")
 
 
-def _check_place(out: Path, replace: bool) -> None:
+def _check_place(out: Path | None, models: str | None, graph: str | None, replace: bool) -> None:
     """Refuse before training what could not be written after it."""
     from adatkg_core.errors import InputError
     from adatkg_core.store import artifact_exists, check_free
 
+    if (out is None) == (models is None):
+        raise InputError("say where the bundle goes: --out DIR for a bare one, or --models STORE --graph NAME")
+    if (models is None) != (graph is None):
+        raise InputError("--models and --graph belong together: the store, and the graph that the bundle answers for")
+    if out is None:
+        return
     if not out.name:
         raise InputError(f"--out {out}: name a folder that the bundle shall become, for example bundles/first")
     nearest = next(folder for folder in out.absolute().parents if folder.exists())
@@ -87,6 +112,43 @@ def _check_place(out: Path, replace: bool) -> None:
     if artifact_exists(out) and not replace:
         raise InputError(f"{out} is already a bundle; give another --out or --replace")
     check_free(out, "bundle", replace=replace)
+
+
+def _work(out: Path | None, models: str | None, graph: str | None) -> Path:
+    """Where the same command finds its run again after a kill."""
+    from adatkg_core.cache_folder import default_cache
+    from adatkg_core.store import safe_name
+
+    if out is not None:
+        return out.with_name(out.name + ".training")
+    return default_cache() / "training" / safe_name(f"{models}/{graph}")
+
+
+def _write(
+    bundle: Bundle,
+    data: Dataset,
+    encoder: TextEncoder,
+    out: Path | None,
+    models: str | None,
+    graph: str | None,
+    extent: Literal["valid", "all", "none"],
+    replace: bool,
+) -> str:
+    from adatkg_core.bundle import save_bundle
+    from adatkg_core.model_store import ModelStore
+    from trainer import starting_state
+
+    if out is not None:
+        save_bundle(bundle, str(out), replace=replace)
+        return str(out)
+    assert models is not None and graph is not None
+    store = ModelStore(models)
+    # The same data, configuration and seed give the same bundle again: then it is there already.
+    if bundle.version not in store.versions(graph):
+        state = None if extent == "none" else starting_state(bundle, data, encoder, graph, extent)
+        store.put(graph, bundle, state)
+    store.make_present(graph, bundle.version)
+    return store.bundle_url(graph, bundle.version)
 
 
 def _overrides(settings: list[str]) -> dict[str, Any]:

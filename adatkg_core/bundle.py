@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from adatkg_core.admission import MAX_JUMP, LatePolicy
+from adatkg_core.clock import Clock, clock_from_dict
 from adatkg_core.config import config_from_dict
 from adatkg_core.encoder import TextEncoder, load_encoder
 from adatkg_core.engine import Engine
@@ -28,12 +30,22 @@ class Bundle:
     entities: tuple[str, ...]
     version: str
     metrics: dict[str, Any] = field(default_factory=dict)
+    clock: Clock | None = None  # of the graph's ticks, where it is known
 
-    def engine(self, encoder: TextEncoder | None = None, entities: Sequence[str] = ()) -> Engine:
+    def engine(
+        self,
+        encoder: TextEncoder | None = None,
+        entities: Sequence[str] = (),
+        *,
+        late: LatePolicy = "apply",
+        max_jump: int = MAX_JUMP,
+    ) -> Engine:
         """A fresh engine on the model's device; `entities` are further candidates from the start."""
         known = (*self.entities, *entities)
         spec = self.model.config.model.encoder
-        return Engine(self.model, self.relations, encoder or load_encoder(spec), entities=known)
+        return Engine(
+            self.model, self.relations, encoder or load_encoder(spec), entities=known, late=late, max_jump=max_jump
+        )
 
 
 def save_bundle(bundle: Bundle, url: str, *, replace: bool = False) -> None:
@@ -48,6 +60,7 @@ def save_bundle(bundle: Bundle, url: str, *, replace: bool = False) -> None:
         "entities": list(bundle.entities),
         "per_entity": bundle.model.entities,
         "metrics": bundle.metrics,
+        "clock": bundle.clock.as_dict() if bundle.clock else None,
     }
     write_artifact(url, KIND, tensors, meta, replace=replace)
 
@@ -60,6 +73,7 @@ def load_bundle(url: str, device: str = "cpu") -> Bundle:
         config = config_from_dict(meta["config"], where=f"bundle {url}: config")
         relations, entities = tuple(meta["relations"]), tuple(meta["entities"])
         per_entity, version, metrics = int(meta["per_entity"]), str(meta["version"]), dict(meta["metrics"])
+        clock = clock_from_dict(meta.get("clock"), where=f"bundle {url}: clock")
         text = tensors["relation_text"]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"bundle {url}: its description lacks {error}; it was made by another program") from error
@@ -74,7 +88,7 @@ def load_bundle(url: str, device: str = "cpu") -> Bundle:
     if problem:
         raise InputError(f"bundle {url}: {problem}; its tensors are not those of its configuration, train it again")
     model.load_state_dict(tensors)
-    return Bundle(model.eval(), relations, entities, version, metrics)
+    return Bundle(model.eval(), relations, entities, version, metrics, clock)
 
 
 def _parameters(model: AdaTKG) -> dict[str, Tensor]:

@@ -148,13 +148,14 @@ def config_from_dict(values: Mapping[str, Any], where: str) -> Config:
             raise InputError(f"{where}: unknown section [{name}]; known: {', '.join(sections)}")
         if not isinstance(section, Mapping):
             raise InputError(f"{where}: [{name}] must be a table of settings")
-        parts[name] = _section(sections[name], section, f"{where}: [{name}]")  # type: ignore[arg-type]
+        parts[name] = read_section(sections[name], section, f"{where}: [{name}]")  # type: ignore[arg-type]
     config = Config(**parts)
     _check_ranges(config, where)
     return config
 
 
-def _section(cls: type, values: Mapping[str, Any], where: str) -> Any:
+def read_section(cls: type, values: Mapping[str, Any], where: str) -> Any:
+    """One section as its dataclass: an unknown key or a value of the wrong type is an error that names it."""
     hints = get_type_hints(cls)
     checked: dict[str, Any] = {}
     for key, value in values.items():

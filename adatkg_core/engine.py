@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from adatkg_core.admission import LAST_TIME, LatePolicy, admit
+from adatkg_core.admission import MAX_JUMP, LatePolicy, Objection, admit, object_to_relation, object_to_time
 from adatkg_core.answers import exact_ranks, top_lists
 from adatkg_core.catalog import Catalog
 from adatkg_core.commit import commit
@@ -56,7 +56,7 @@ class Engine:
         *,
         entities: Sequence[str] = (),
         late: LatePolicy = "apply",
-        max_jump: int = 1_000,
+        max_jump: int = MAX_JUMP,
     ) -> None:
         """`entities` are candidates from the start; the state lives where the model's parameters are.
 
@@ -89,9 +89,13 @@ class Engine:
     # -- time and facts ---------------------------------------------------------------------------------------
 
     def advance(self, time: int) -> None:
-        """Time passes: when the watermark moves on, what was pending becomes part of the state."""
-        if abs(time) > LAST_TIME:
-            raise InputError(f"time {time} is out of range: a tick has 32 bits")
+        """Time passes: when the watermark moves on, what was pending becomes part of the state.
+
+        How far it may jump is for the caller to decide: `object_to_time`.
+        """
+        objection = object_to_time(time, self.watermark, None)
+        if objection:
+            raise InputError(objection[1])
         self._advance(time, len(self.catalog))
 
     def observe(self, facts: Sequence[Fact]) -> Observed:
@@ -145,9 +149,9 @@ class Engine:
         answers: list[Prediction | Refusal | None] = [None] * len(queries)
         groups: dict[int, list[int]] = {}
         for i, query in enumerate(queries):
-            reason = self._unfit(query)
-            if reason:
-                answers[i] = Refusal(i, reason)
+            objection = self._unfit(query)
+            if objection:
+                answers[i] = Refusal(i, *objection)
             else:
                 time = query.t if self.watermark is None else max(query.t, self.watermark)
                 groups.setdefault(time, []).append(i)
@@ -253,16 +257,14 @@ class Engine:
         self.state.tensors["text"][rows] = text
         self.state.tensors["cluster"][rows] = self.model.assign_clusters(self.state, rows)
 
-    def _unfit(self, query: Query) -> str | None:
+    def _unfit(self, query: Query) -> Objection | None:
         if query.r not in self.relations:
-            return f"unknown relation {query.r!r}: the present model does not know it"
+            return object_to_relation(query.r)
         if (query.s is None) == (query.o is None):
-            return "a query gives exactly one of s and o"
-        if abs(query.t) > LAST_TIME:
-            return f"time {query.t} is out of range: a tick has 32 bits"
+            return "bad-value", "a query gives exactly one of s and o"
         if query.k < 0:
-            return f"k is {query.k}: ask for at least 0 candidates"
-        return None
+            return "bad-value", f"k is {query.k}: ask for at least 0 candidates"
+        return object_to_time(query.t, None, None)
 
     def _answer(self, queries: list[Query], time: int) -> list[Prediction]:
         view, visible = self._read(time)

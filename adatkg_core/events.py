@@ -52,7 +52,8 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An event that cannot be processed: its place in the batch and why."""
+    """An event that cannot be processed: its place in the batch, why in one word, and why in a sentence."""
 
     index: int
+    code: str
     reason: str

@@ -185,6 +185,18 @@ def decode_event(data: bytes | None, clock: Clock | None) -> Event:
     return _question(found, clock)
 
 
+def decode_graph(key: bytes | None) -> str:
+    """The graph that a message's key names. Raises Unusable."""
+    if not key:
+        raise Unusable("no-graph", "the message has no key: its key names the graph")
+    try:
+        return _name("the key", key.decode())
+    except UnicodeDecodeError as error:
+        raise Unusable("no-graph", "the key is not UTF-8: it names the graph") from error
+    except Unusable as problem:
+        raise Unusable("no-graph", problem.detail) from problem
+
+
 def check_event(data: bytes | None) -> None:
     """Raises Unusable for what no graph could use; which tick an ISO time is, is left to the graph's clock."""
     decode_event(data, Clock())
@@ -237,13 +249,16 @@ def encode_prediction(prediction: Prediction, question: Question, graph: str, mo
             "id": source.id,
             "graph": graph,
             "query": question.asked,
-            "top": prediction.top,
+            "top": [
+                {"entity": one.entity, "score": round(one.score, 6), "probability": round(one.probability, 9)}
+                for one in prediction.top
+            ],
             "ranks": prediction.ranks,
             "as_of": prediction.as_of,
             "late": prediction.late,
             "model": model,
             "cold_start": prediction.cold_start,
-            "gate": prediction.gate,
+            "gate": round(prediction.gate, 6),
             "interactions": prediction.interactions,
             "source": {"partition": source.partition, "offset": source.offset},
         }

@@ -13,11 +13,13 @@ import posixpath
 import re
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
+from urllib.parse import quote
 
 import orjson
 import torch
@@ -146,6 +148,31 @@ def list_artifacts(root_url: str | os.PathLike[str], kind: str) -> list[str]:
             if manifest is None or (manifest.get("format"), manifest.get("kind")) == (FORMAT, kind):
                 found.append(place.url)
     return found
+
+
+def remove_artifact(url: str | os.PathLike[str]) -> None:
+    """Remove an artifact: its manifest first, so that it is never half there."""
+    place = _locate(url)
+    with contextlib.suppress(OSError):
+        place.fs.rm_file(place.file(MANIFEST))
+        place.fs.rm(place.path, recursive=True)
+
+
+def sweep_partials(root_url: str | os.PathLike[str], older_than: float = 600.0) -> None:
+    """Remove what writers that died have left right under a folder; a living one is younger than `older_than` s."""
+    root = _locate(root_url)
+    if root.is_local and os.path.isdir(root.path):
+        for entry in os.scandir(root.path):
+            if entry.name.startswith(".") and entry.name.endswith(".partial"):
+                with contextlib.suppress(OSError):
+                    if time.time() - entry.stat().st_mtime > older_than:
+                        shutil.rmtree(entry.path)
+
+
+def safe_name(text: str) -> str:
+    """Any text as the name of one file or folder that is not hidden."""
+    name = quote(text, safe="")
+    return f"%2E{name[1:]}" if name.startswith(".") else name
 
 
 def require_finite(tensors: Mapping[str, Tensor], where: str) -> None:

@@ -36,9 +36,10 @@ class Record:
         return next((value.decode(errors="replace") for key, value in self.headers if key == name), None)
 
 
-def partition_of(graph: str, partitions: int) -> int:
+def partition_of(key: str | bytes, partitions: int) -> int:
     """Where every Kafka client puts messages with this key."""
-    return int((murmur2(graph.encode()) & 0x7FFFFFFF) % partitions)
+    data = key.encode() if isinstance(key, str) else key
+    return int((murmur2(data) & 0x7FFFFFFF) % partitions)
 
 
 class LogReader:

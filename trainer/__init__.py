@@ -1,5 +1,6 @@
 """Batch training of the shared parameters."""
 
 from trainer.loop import Run, train
+from trainer.starting_state import starting_state
 
-__all__ = ["Run", "train"]
+__all__ = ["Run", "starting_state", "train"]

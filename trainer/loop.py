@@ -109,7 +109,7 @@ def train(
     model.load_state_dict(progress.best)
     version = f"{dataset.name}-{fingerprint[:8]}-{progress.best_epoch}"
     metrics = {"valid": progress.best_metrics, "epoch": progress.best_epoch, "seed": config.train.seed}
-    bundle = Bundle(model.eval(), dataset.relations, dataset.entities, version, metrics)
+    bundle = Bundle(model.eval(), dataset.relations, dataset.entities, version, metrics, dataset.clock)
     return Run(bundle, progress.epoch, progress.best_epoch, progress.best_metrics)
 
 

@@ -410,7 +410,7 @@ def test_a_fact_too_far_ahead_is_refused_and_does_not_move_the_watermark() -> No
     assert_same_snapshot(engine.snapshot(), before)
     near = replace(far, t=NOW + 10)
     assert engine.observe([far, near, replace(far, t=NOW + 20)]) == Observed(
-        2, 0, (Refusal(0, f"time {NOW + 11} is more than 10 ticks ahead of {NOW}"),)
+        2, 0, (Refusal(0, "far-future", f"time {NOW + 11} is more than 10 ticks ahead of {NOW}"),)
     )
     assert engine.watermark == NOW + 20
 

@@ -1,0 +1,178 @@
+"""One graph of the stream: its engine, fed with what the log brings, in the log's order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from adatkg_core.admission import object_to_fact, object_to_time
+from adatkg_core.bundle import Bundle
+from adatkg_core.encoder import TextEncoder
+from adatkg_core.engine import Engine
+from adatkg_core.events import Fact, Prediction
+from adatkg_core.messages import Question, Source, Tick, Unusable, decode_event, encode_prediction
+from adatkg_core.snapshots import Saved
+from streams.settings import StreamSettings
+from streams.share import Share
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """An event as the log has it."""
+
+    source: Source
+    timestamp: float  # seconds
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A prediction, ready to be sent."""
+
+    arrival: Arrival
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """An event that could not be processed, and why."""
+
+    arrival: Arrival
+    code: str
+    detail: str
+
+
+@dataclass
+class Outcome:
+    """What came of a batch: answers and rejections, each in log order, and counts of the rest by kind."""
+
+    answered: list[Answered] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+class Graph:
+    """Applies events to the engine and answers queries, as if one by one, in batches.
+
+    Between two moves of the watermark W, queries about W or before do not see the facts of W, so they may wait for
+    one another; a query about a later time is answered before the next fact is taken in.
+    """
+
+    def __init__(self, name: str, bundle: Bundle, encoder: TextEncoder, settings: StreamSettings, share: Share) -> None:
+        self.name, self.version, self.clock = name, bundle.version, bundle.clock
+        self.engine: Engine = bundle.engine(encoder, late=settings.late, max_jump=settings.max_jump)
+        self.known_through: int | None = None
+        self.share = share
+
+    def restore(self, saved: Saved) -> None:
+        """Become what was saved."""
+        self.engine.restore(saved.snapshot)
+        self.known_through = saved.known_through
+
+    def capture(self, offset: int) -> Saved:
+        """A copy of everything, as of before the event at `offset`."""
+        return Saved(self.engine.snapshot(), self.name, self.version, offset, self.known_through)
+
+    def apply(self, arrivals: Sequence[Arrival], *, silent: bool = False) -> Outcome:
+        """Take in events in log order. Silent: only the state follows, since others have answered for it."""
+        batch = _Batch(self, silent)
+        for arrival in arrivals:
+            try:
+                event = decode_event(arrival.value, self.clock)
+                if isinstance(event, Question):
+                    batch.question(arrival, event)
+                elif isinstance(event, Fact):
+                    batch.fact(arrival, event)
+                else:
+                    batch.tick(event)
+            except Unusable as problem:
+                batch.reject(arrival, problem.code, problem.detail)
+        batch.flush()
+        return batch.outcome()
+
+
+class _Batch:
+    """What of a batch is still to be done: facts to observe, then questions to answer as of the watermark."""
+
+    def __init__(self, graph: Graph, silent: bool) -> None:
+        self._graph, self._engine, self._silent = graph, graph.engine, silent
+        self._reached = graph.engine.watermark
+        self._facts: list[Fact] = []
+        self._asked: list[tuple[Arrival, Question]] = []
+        self._sees_pending = False  # some question looks beyond the watermark: no further fact may go before it
+        self._answered: dict[int, Answered] = {}
+        self._rejected: dict[int, Rejected] = {}
+        self._counts: Counter[str] = Counter()
+
+    def fact(self, arrival: Arrival, fact: Fact) -> None:
+        """A fact waits for its like, unless a question stands before it that must not see it."""
+        engine = self._engine
+        if self._graph.known_through is not None and fact.t <= self._graph.known_through:
+            self._counts["known"] += 1
+            return
+        objection = object_to_fact(fact, engine.relations, self._reached, engine.late, engine.max_jump)
+        if objection:
+            self.reject(arrival, *objection)
+            return
+        if self._sees_pending or (self._asked and self._moves(fact.t)):
+            self.flush()
+        self._counts["fact"] += 1
+        self._counts["late"] += self._reached is not None and fact.t < self._reached
+        self._facts.append(fact)
+        self._reached = fact.t if self._reached is None else max(self._reached, fact.t)
+
+    def tick(self, tick: Tick) -> None:
+        """Time passes, unless it has already."""
+        objection = object_to_time(tick.t, self._reached, self._engine.max_jump)
+        if objection:
+            raise Unusable(*objection)
+        self._counts["tick"] += 1
+        if self._moves(tick.t):
+            self.flush()
+            self._engine.advance(tick.t)
+            self._reached = tick.t
+
+    def question(self, arrival: Arrival, question: Question) -> None:
+        """A question waits for its like until the watermark moves, or until a fact that it must not see."""
+        if self._silent or not self._graph.share.answers(question.id):
+            return
+        self._counts["query"] += 1
+        if question.next:
+            time = 0 if self._reached is None else self._reached + 1
+            question = replace(question, query=replace(question.query, t=time))
+        self._sees_pending |= self._moves(question.query.t)
+        self._asked.append((arrival, question))
+
+    def reject(self, arrival: Arrival, code: str, detail: str) -> None:
+        """The event is of no use; the rest goes on. Of several replicas one says so."""
+        if self._graph.share.leads and not self._silent:
+            self._refuse(arrival, code, detail)
+
+    def flush(self) -> None:
+        """Observe the facts, then answer the questions."""
+        if self._facts:
+            self._engine.observe(self._facts)
+            self._facts = []
+        if self._asked:
+            answers = self._engine.predict([question.query for _, question in self._asked])
+            for (arrival, question), answer in zip(self._asked, answers, strict=True):
+                if isinstance(answer, Prediction):
+                    body = encode_prediction(answer, question, self._graph.name, self._graph.version, arrival.source)
+                    self._answered[arrival.source.offset] = Answered(arrival, body)
+                else:
+                    self._refuse(arrival, answer.code, answer.reason)
+            self._asked, self._sees_pending = [], False
+
+    def outcome(self) -> Outcome:
+        """What came of it, in log order."""
+        answered = [self._answered[offset] for offset in sorted(self._answered)]
+        rejected = [self._rejected[offset] for offset in sorted(self._rejected)]
+        return Outcome(answered, rejected, self._counts)
+
+    def _refuse(self, arrival: Arrival, code: str, detail: str) -> None:
+        self._rejected[arrival.source.offset] = Rejected(arrival, code, detail)
+
+    def _moves(self, time: int) -> bool:
+        return self._reached is None or time > self._reached

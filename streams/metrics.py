@@ -1,0 +1,68 @@
+"""What Prometheus reads from a worker."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter as Counts
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_SIZES = (1, 4, 16, 64, 128, 256, 512, 1024, 4096)
+
+
+class Metrics:
+    """One worker's metrics, in a registry of their own so that a process can hold several workers."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.events = Counter("adatkg_events", "Events taken in, by kind", ["graph", "kind"], registry=registry)
+        self.predictions = Counter("adatkg_predictions", "Queries answered", ["graph"], registry=registry)
+        self.dead_letters = Counter(
+            "adatkg_dead_letters", "Events that could not be processed", ["graph", "reason"], registry=registry
+        )
+        self.lag = Gauge("adatkg_lag_events", "Events in the log not yet taken in", ["partition"], registry=registry)
+        self.batch = Histogram("adatkg_batch_size", "Events in a batch", buckets=_SIZES, registry=registry)
+        self.apply = Histogram("adatkg_apply_seconds", "Time to process a batch", buckets=_SECONDS, registry=registry)
+        self.answer = Histogram(
+            "adatkg_answer_seconds",
+            "From a query's timestamp until its prediction is handed to the producer",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.snapshot = Histogram(
+            "adatkg_snapshot_seconds", "Time until a snapshot is durable", buckets=_SECONDS, registry=registry
+        )
+        self.age = Gauge("adatkg_snapshot_age_seconds", "Since all that was taken in was durable", registry=registry)
+        self.state = Gauge("adatkg_state_bytes", "Tensors of a graph's state", ["graph"], registry=registry)
+        self.entities = Gauge("adatkg_entities", "Entities that a graph knows", ["graph"], registry=registry)
+        self.watermark = Gauge("adatkg_watermark", "The largest time seen", ["graph"], registry=registry)
+        self._clean = time.monotonic()
+        self.age.set_function(lambda: time.monotonic() - self._clean)
+
+    def count(self, kinds: Mapping[str, Counts[str]]) -> None:
+        """Events by graph and kind."""
+        for graph, counts in kinds.items():
+            for kind, number in counts.items():
+                self.events.labels(graph, kind).inc(number)
+
+    def sizes(self, graphs: Mapping[str, tuple[int, int, int | None, str]]) -> None:
+        """Size of state, entities and watermark of each graph; those that moved elsewhere are no longer shown."""
+        for gauge in (self.state, self.entities, self.watermark):
+            gauge.clear()
+        for graph, (size, entities, watermark, _) in graphs.items():
+            self.state.labels(graph).set(size)
+            self.entities.labels(graph).set(entities)
+            if watermark is not None:
+                self.watermark.labels(graph).set(watermark)
+
+    def durable(self) -> None:
+        """Everything that was taken in is durable now."""
+        self._clean = time.monotonic()
+
+    def page(self) -> bytes:
+        """The text that Prometheus scrapes."""
+        return generate_latest(self.registry)

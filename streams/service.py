@@ -1,0 +1,52 @@
+"""Running the worker as a process: signals, logs, and a new start when the brokers were away for too long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import time
+
+import faust
+import structlog
+from aiokafka.errors import KafkaError
+
+from streams.connection import Connection
+from streams.settings import StreamSettings
+from streams.topics import Topics
+from streams.worker import create_app
+
+PAUSE = 3.0  # seconds before the process starts itself anew
+log = structlog.get_logger()
+
+
+def serve(settings: StreamSettings, connection: Connection, topics: Topics) -> int:
+    """Run until SIGINT or SIGTERM; returns the exit code."""
+    _quiet_libraries()
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    app = create_app(settings, connection, topics)
+    log.info("worker", group=app.conf.id, bootstrap=connection.bootstrap, models=settings.models)
+    runner = faust.Worker(app, loop=loop, redirect_stdouts=False, override_logging=False, quiet=True)
+    try:
+        runner.execute_from_commandline()
+    except KafkaError as error:
+        # Faust gives up when a commit fails. All that matters is in snapshots and in the log, so begin again.
+        log.error("broker_lost", problem=repr(error), again_in=PAUSE)
+        time.sleep(PAUSE)
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
+def _quiet_libraries() -> None:
+    """What the libraries have to say comes as our log lines, from warnings on."""
+    logging.basicConfig(handlers=[_Forward()], level=logging.WARNING, force=True)
+
+
+class _Forward(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        problem = repr(record.exc_info[1]) if record.exc_info and record.exc_info[1] else None
+        say = log.error if record.levelno >= logging.ERROR else log.warning
+        say("library", source=record.name, message=record.getMessage(), problem=problem)

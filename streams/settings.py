@@ -1,0 +1,86 @@
+"""The worker's settings: the [stream] section of a TOML file, then ADATKG_STREAM_* variables, then flags."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from adatkg_core.admission import MAX_JUMP, LatePolicy
+from adatkg_core.config import parse_value, read_section
+from adatkg_core.errors import InputError
+
+
+@dataclass(frozen=True)
+class StreamSettings:
+    """How a worker reads, answers, and keeps what it knows."""
+
+    models: str = "models"
+    snapshots: str = "snapshots"
+    device: str = "auto"
+    group: str = "adatkg-worker"
+    # Replica i of n takes in every fact and answers its share of the queries; 1 of 1 answers all.
+    replica: int = 1
+    replicas: int = 1
+    # A batch is closed when it is full, or so many seconds after its first event.
+    batch_events: int = 512
+    batch_seconds: float = 0.02
+    # A snapshot is due after so many events, or so many seconds with something new.
+    snapshot_events: int = 50_000
+    snapshot_seconds: float = 30.0
+    keep_snapshots: int = 3
+    late: LatePolicy = "apply"
+    max_jump: int = MAX_JUMP
+    web_host: str = "127.0.0.1"
+    web_port: int = 6066
+    # A worker that is gone for this long loses its graphs to the others.
+    session_seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        rules = {
+            "replica must be from 1 to replicas": 1 <= self.replica <= self.replicas,
+            "batch_events and snapshot_events must be at least 1": min(self.batch_events, self.snapshot_events) >= 1,
+            "batch_seconds and snapshot_seconds must not be negative": (
+                min(self.batch_seconds, self.snapshot_seconds) >= 0
+            ),
+            "keep_snapshots must be at least 2, the newest and the one before": self.keep_snapshots >= 2,
+            "max_jump must be at least 1": self.max_jump >= 1,
+            "web_port must be from 0 to 65535": 0 <= self.web_port <= 65_535,
+            "session_seconds must be at least 6, the least that brokers allow": self.session_seconds >= 6,
+        }
+        for rule, holds in rules.items():
+            if not holds:
+                raise InputError(f"stream settings: {rule}")
+
+
+def load_settings(
+    path: Path | None, flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ
+) -> StreamSettings:
+    """Settings from the file's [stream] section, the environment and flags; a flag that is None was not given."""
+    values: dict[str, Any] = {}
+    if path is not None:
+        values |= _from_file(path)
+    for field in fields(StreamSettings):
+        variable = f"ADATKG_STREAM_{field.name}".upper()
+        if variable in environ:
+            text = environ[variable]
+            values[field.name] = text if field.type == "str" else parse_value(text)
+    values |= {name: value for name, value in flags.items() if value is not None}
+    settings: StreamSettings = read_section(StreamSettings, values, "stream settings:")
+    return settings
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputError(f"config {path}: cannot be read ({error.strerror}); give a TOML file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"config {path}: not TOML: {error}; mend the line it names") from error
+    section = values.get("stream", {})
+    if not isinstance(section, dict):
+        raise InputError(f"config {path}: [stream] must be a table of settings")
+    return section

@@ -1,0 +1,133 @@
+"""The Faust app: one agent on the events, everything else in the pump behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import faust
+import structlog
+from faust.types import TP
+from faust.web import Request, Response, View
+
+from streams.connection import Connection
+from streams.host import Host
+from streams.metrics import CONTENT_TYPE, Metrics
+from streams.pump import Pump
+from streams.sender import Sender
+from streams.settings import StreamSettings
+from streams.share import Share
+from streams.topics import Topics
+
+REVOKED_WITHIN = 5.0  # seconds to make things durable before others take over; without it they have more to catch up
+log = structlog.get_logger()
+
+
+def create_app(settings: StreamSettings, connection: Connection, topics: Topics) -> faust.App:
+    """A worker as a Faust app; any number of them can be made in one process."""
+    share = Share(settings.replica, settings.replicas)
+    group = f"{settings.group}-{share.name}" if share.name else settings.group
+    app = faust.App(
+        group,
+        broker=[f"kafka://{server}" for server in connection.servers],
+        broker_credentials=_credentials(connection),
+        # The topics are made by our own module, and nothing is kept in Faust's tables.
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        reply_create_topic=False,
+        store="memory://",
+        datadir=Path(tempfile.gettempdir()) / f"{group}-faust",
+        consumer_auto_offset_reset="earliest",
+        consumer_max_fetch_size=4 << 20,
+        broker_session_timeout=settings.session_seconds,
+        broker_heartbeat_interval=settings.session_seconds / 3,
+        broker_commit_interval=1.0,
+        stream_wait_empty=False,
+        stream_buffer_maxsize=4 * settings.batch_events,
+        # A snapshot may be minutes away; that is no livelock.
+        broker_commit_livelock_soft_timeout=10 * settings.snapshot_seconds + 300,
+        web_bind=settings.web_host,
+        web_host=settings.web_host,
+        web_port=settings.web_port,
+        web_enabled=settings.web_port != 0,
+        loghandlers=[],
+    )
+    events = app.topic(topics.events, key_serializer="raw", value_serializer="raw")
+    metrics, sender = Metrics(), Sender(connection)
+    host = Host(settings, connection, topics)
+
+    def highwater(partition: int) -> int | None:
+        return app.consumer.highwater(TP(topics.events, partition)) if app.consumer else None
+
+    pump = Pump(settings, topics, host, sender, metrics, highwater)
+
+    @app.agent(events, name="adatkg.events")
+    async def take(stream: Any) -> None:
+        async for event in stream.noack().events():
+            await pump.put(event)
+
+    @app.task
+    async def process() -> None:
+        await sender.start((topics.predictions, topics.deadletter))
+        await pump.run()
+
+    @app.on_partitions_assigned.connect
+    async def on_assigned(_: Any, assigned: set[TP], *__: Any, **___: Any) -> None:
+        numbers = sorted(tp.partition for tp in assigned if tp.topic == topics.events)
+        log.info("assigned", partitions=numbers)
+        await pump.moved(numbers)
+
+    @app.on_partitions_revoked.connect
+    async def on_revoked(_: Any, revoked: set[TP], *__: Any, **___: Any) -> None:
+        log.info("revoked", partitions=sorted(tp.partition for tp in revoked if tp.topic == topics.events))
+        try:
+            await asyncio.wait_for(pump.settle(), REVOKED_WITHIN)
+        except TimeoutError:
+            log.warning("revoked_without_snapshot", within=REVOKED_WITHIN)
+
+    @app.on_before_shutdown.connect
+    async def on_shutdown(_: Any, *__: Any, **___: Any) -> None:
+        await pump.stop()
+        await sender.stop()
+        pump.close()
+        log.info("stopped")
+
+    _add_pages(app, pump, metrics)
+    return app
+
+
+def _add_pages(app: faust.App, pump: Pump, metrics: Metrics) -> None:
+    @app.page("/health")
+    class Health(View):
+        """Whether the worker lives; a process that does not answer here should be started anew."""
+
+        async def get(self, request: Request) -> Response:
+            return self.json({"status": "ok"})
+
+    @app.page("/ready")
+    class Ready(View):
+        """Whether it takes events in."""
+
+        async def get(self, request: Request) -> Response:
+            ready = pump.ready
+            return self.json({"ready": ready}, status=200 if ready else 503)
+
+    @app.page("/metrics")
+    class MetricsPage(View):
+        """What Prometheus reads."""
+
+        async def get(self, request: Request) -> Response:
+            return self.bytes(metrics.page(), content_type=CONTENT_TYPE)
+
+
+def _credentials(connection: Connection) -> Any:
+    if connection.security == "PLAINTEXT":
+        return None
+    tls = connection.ssl_context() if connection.security.endswith("SSL") else None
+    if not connection.security.startswith("SASL"):
+        return faust.SSLCredentials(context=tls)
+    return faust.SASLCredentials(
+        username=connection.username, password=connection.password, mechanism=connection.mechanism, ssl_context=tls
+    )
