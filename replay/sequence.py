@@ -166,14 +166,19 @@ def _check(dataset: Dataset, choice: Choice) -> None:
         raise InputError(f"--k {choice.k}: give a number from 0 to {MAX_K}")
     if int(dataset.facts[-1, 3]) > LAST_TIME:
         raise InputError(f"data set {dataset.name}: time {dataset.facts[-1, 3]} is too large; a tick has 32 bits")
-    longest_id = f"{dataset.name}-{len(dataset.facts)}-o"
-    named = (("graph", [choice.graph]), ("query id", [longest_id]))
-    for kind, names in (*named, ("entity", dataset.entities), ("relation", dataset.relations)):
-        for name in names:
-            try:
-                NAME.check(kind, name)
-            except Unusable as error:
-                raise InputError(f"data set {dataset.name}: {error.detail}; such a name is no message's") from error
+    _check_name("--graph", choice.graph, "choose another")
+    remedy = f"correct it in the files of data set {dataset.name}"
+    _check_name("the data set's name in the ids of queries", f"{dataset.name}-{len(dataset.facts)}-o", "rename it")
+    for kind, names in (("entity", dataset.entities), ("relation", dataset.relations)):
+        for number, name in enumerate(names):
+            _check_name(f"{kind} {number}", name, remedy)
+
+
+def _check_name(what: str, name: str, remedy: str) -> None:
+    try:
+        NAME.check(what, name)
+    except Unusable as error:
+        raise InputError(f"{error.detail}; {remedy}") from error
 
 
 def _shown(bound: int | None, otherwise: str) -> str:

@@ -36,7 +36,7 @@ class Writer:
         if not others:
             return self._ask_object % (id_, entity[s], self._relation[r], t, entity[o])
         among = self._among(id_, others)
-        return self._checked(id_, self._ask_object_among % (id_, entity[s], self._relation[r], t, entity[o], among))
+        return _checked(id_, self._ask_object_among % (id_, entity[s], self._relation[r], t, entity[o], among))
 
     def ask_subject(self, row: int, s: int, r: int, o: int, t: int, others: Collection[int] = ()) -> bytes:
         """(?, r, o, t) with the rank of s, the `others` left out; `row` is the fact's place in the data set."""
@@ -44,18 +44,22 @@ class Writer:
         if not others:
             return self._ask_subject % (id_, self._relation[r], entity[o], t, entity[s])
         among = self._among(id_, others)
-        return self._checked(id_, self._ask_subject_among % (id_, self._relation[r], entity[o], t, entity[s], among))
+        return _checked(id_, self._ask_subject_among % (id_, self._relation[r], entity[o], t, entity[s], among))
 
     def _among(self, id_: bytes, others: Collection[int]) -> bytes:
         if len(others) > MAX_NAMES:
-            raise InputError(f"query {id_.decode()}: {len(others)} other answers at its time, at most {MAX_NAMES}")
+            raise _too_large(id_, f"{len(others)} other answers at its time, at most {MAX_NAMES}")
         return b",".join([self._entity[other] for other in others])
 
-    @staticmethod
-    def _checked(id_: bytes, message: bytes) -> bytes:
-        if len(message) > MAX_BYTES:
-            raise InputError(f"query {id_.decode()}: {len(message)} bytes with its exclusions, at most {MAX_BYTES}")
-        return message
+
+def _checked(id_: bytes, message: bytes) -> bytes:
+    if len(message) > MAX_BYTES:
+        raise _too_large(id_, f"{len(message)} bytes with the other answers at its time, at most {MAX_BYTES}")
+    return message
+
+
+def _too_large(id_: bytes, problem: str) -> InputError:
+    return InputError(f"query {id_.decode()} has {problem}; ask at other times, see --queries-from and --to")
 
 
 def _form(message: bytes) -> bytes:
