@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import socket
@@ -182,6 +183,8 @@ class Broker:
         """Start the process from a thread that lives as long as it: Linux ties it to the thread that started it."""
         if sys.platform == "linux":
             command = [sys.executable, "-I", leash.__file__, str(os.getpid()), *command]
+        else:
+            atexit.register(self.stop)  # the best that can be done there: no help when this process is killed
         made: Future[subprocess.Popen[bytes]] = Future()
 
         def keep() -> None:
