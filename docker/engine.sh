@@ -12,15 +12,6 @@ usage="usage: engine.sh start DIR | engine.sh stop DIR"
 action=$1 dir=$2
 log=$dir/dockerd.log pid_file=$dir/dockerd.pid socket=$dir/docker.sock
 
-# Debian's docker-compose comes without BuildKit and its engine without buildx, hence the classic builder; the cleaner
-# of testcontainers is an image from a registry, and the engine's whole data is removed anyway.
-print_exports() {
-  echo "export DOCKER_HOST=$1"
-  echo "export DOCKER_BUILDKIT=0"
-  echo "export COMPOSE_DOCKER_CLI_BUILD=0"
-  echo "export TESTCONTAINERS_RYUK_DISABLED=true"
-}
-
 install_missing() {
   local missing=()
   command -v dockerd >/dev/null || missing+=(docker.io)
@@ -31,18 +22,25 @@ install_missing() {
   command -v apt-get >/dev/null ||
     fail "no Docker engine answers and ${missing[*]} cannot be installed without apt-get; start Docker and run this again"
   echo "engine.sh: installing ${missing[*]}" >&2
-  apt-get -qq update >&2
-  DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}" >"$dir/apt.log" 2>&1 ||
-    { tail -20 "$dir/apt.log" >&2; fail "apt-get could not install ${missing[*]}, see above"; }
+  {
+    apt-get -qq update &&
+      DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends -o DPkg::Lock::Timeout=120 \
+        install "${missing[@]}"
+  } >"$dir/apt.log" 2>&1 || { tail -20 "$dir/apt.log" >&2; fail "apt-get could not install ${missing[*]}, see above"; }
+}
+
+# Prints the address of an engine that is there already.
+find_engine() {
+  docker info >/dev/null 2>&1 || return 1
+  echo "export DOCKER_HOST=${DOCKER_HOST:-$(docker context inspect --format '{{.Endpoints.docker.Host}}')}"
 }
 
 start() {
   mkdir -p "$dir"
-  if docker info >/dev/null 2>&1; then
-    print_exports "${DOCKER_HOST:-$(docker context inspect --format '{{.Endpoints.docker.Host}}')}"
-    return
-  fi
+  ! find_engine || return 0
   install_missing
+  # Where services are started on installation, there is one now.
+  ! find_engine || return 0
   [[ $EUID -eq 0 ]] || fail "no Docker engine answers and only root can start one; start Docker and run this again"
   # A session of its own, so that an interrupt at the terminal leaves the engine to `stop`.
   setsid dockerd --data-root "$dir/data" --exec-root "$dir/exec" --pidfile "$pid_file" \
@@ -50,7 +48,9 @@ start() {
   local started=$!
   for _ in $(seq 120); do
     if docker --host "unix://$socket" info >/dev/null 2>&1; then
-      print_exports "unix://$socket"
+      # Debian's packages have the classic builder only. What testcontainers cleans up with is an image to be pulled,
+      # and here the engine's whole data is removed anyway.
+      echo "export DOCKER_HOST=unix://$socket DOCKER_BUILDKIT=0 TESTCONTAINERS_RYUK_DISABLED=true"
       return
     fi
     kill -0 "$started" 2>/dev/null || break

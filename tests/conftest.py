@@ -40,8 +40,16 @@ def _embedded(folder: Path) -> Iterator[str]:
         yield broker.bootstrap
 
 
+def _container(folder: Path) -> Iterator[str]:
+    from tests.containers.engine import build_kafka_image, kafka_container, require_engine
+
+    require_engine()
+    with kafka_container(build_kafka_image(folder)) as address:
+        yield address
+
+
 # What ADATKG_TEST_BROKER may say; each gets an empty folder and yields the address while it runs.
-BROKERS: dict[str, Callable[[Path], Iterator[str]]] = {"embedded": _embedded}
+BROKERS: dict[str, Callable[[Path], Iterator[str]]] = {"embedded": _embedded, "container": _container}
 
 
 @pytest.fixture

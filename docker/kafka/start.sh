@@ -19,7 +19,7 @@ env | while IFS='=' read -r name value; do
 done >"$settings"
 [[ -s $settings ]] || { echo "start.sh: no KAFKA_* variable is set; docker/compose.yaml shows which are needed" >&2; exit 1; }
 
-java=(java -cp '/opt/kafka/libs/*')
+java=(java -Dlog4j2.level=WARN -cp '/opt/kafka/libs/*')
 "${java[@]}" kafka.tools.StorageTool format --ignore-formatted --cluster-id "${CLUSTER_ID:-5L6g3nShT-eMCtK--X86sw}" --config "$settings"
 # shellcheck disable=SC2086  # Options are words.
 exec "${java[@]}" ${KAFKA_HEAP_OPTS:--Xmx512m} ${KAFKA_OPTS:-} kafka.Kafka "$settings"
