@@ -97,7 +97,7 @@ def show(
 
 @deadletters.command(epilog="Example: adatkg deadletters retry 0-17 --set r=Consult")
 def retry(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="As `list` shows them.")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="As `list` shows them.")] = None,
     reason: ReasonFilter = None,
     graph: GraphFilter = None,
     value: Annotated[str | None, typer.Option(help="Put back this JSON instead; with one ID.")] = None,

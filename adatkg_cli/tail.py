@@ -30,7 +30,9 @@ def tail(
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per line, the message as it came.")
     ] = False,
-    from_beginning: Annotated[bool, typer.Option(help="Begin with the oldest prediction that is kept.")] = False,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Begin with the oldest prediction that is kept.")
+    ] = False,
     count: Annotated[int | None, typer.Option(min=1, help="Stop after so many.")] = None,
     timeout: Annotated[
         float | None, typer.Option(min=0.1, help="Fail when nothing more came for so many seconds.")
