@@ -77,8 +77,6 @@ def _show(forecast: Forecast) -> None:
     for rank, one in enumerate(forecast.top, 1):
         table.add_row(str(rank), Text(printable(one.entity)), f"{one.probability:.2%}", f"{one.score:.4f}")
     stdout.print(table)
-    known = "cold start" if forecast.cold_start else f"{forecast.interactions:,} interactions"
-    late = ", late" if forecast.late else ""
-    stdout.print(
-        Text(printable(f"as of {forecast.as_of}{late}, model {forecast.model}, {known}, gate {forecast.gate:.3f}"))
-    )
+    rests = f"as of {forecast.as_of}, model {forecast.model}, gate {forecast.gate:.3f}"
+    flags = [flag for flag, raised in (("late", forecast.late), ("cold start", forecast.cold_start)) if raised]
+    stdout.print(Text(printable(", ".join((rests, f"{forecast.interactions:,} interactions", *flags)))))

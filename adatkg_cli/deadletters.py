@@ -57,14 +57,15 @@ def list_(
     if json:
         print_json({"deadletters": [_described(letter) for letter in letters], "by_reason": by_reason})
         return
-    table = Table("id", "time", "graph", "reason", "detail", box=None)
+    table = Table("id", "time (UTC)", "graph", "reason", "detail", box=None)
     for letter in letters:
-        cells = (letter.id, _when(letter), letter.graph, letter.reason, letter.detail)
+        cells = (letter.id, _when(letter)[:19], letter.graph, letter.reason, letter.detail)
         table.add_row(*(Text(printable(cell)) for cell in cells))
     if letters:
         stdout.print(table)
     counts = ", ".join(f"{count:,} {printable(name)}" for name, count in by_reason.items())
-    stdout.print(Text(f"{len(letters):,} dead letters" + (f": {counts}" if counts else "")))
+    total = "1 dead letter" if len(letters) == 1 else f"{len(letters):,} dead letters"
+    stdout.print(Text(f"{total}: {counts}" if counts else total))
 
 
 @deadletters.command(epilog="Example: adatkg deadletters show 0-17")

@@ -105,7 +105,7 @@ def test_ask_prints_the_answer(
             ["2", "China"],
             ["3", "[red]Iran"],
         ]
-        assert "as of 7, model model-1, cold start, gate 0.250" in out
+        assert "as of 7, model model-1, gate 0.250, 3 interactions, cold start" in out
         assert run(monkeypatch, "ask", "g", "?", "Praise", "China", "--time", "2014-03-02", "--k", "3", "--json") == 0
         asked = json.loads(capsys.readouterr().out)["query"]
         assert {key: asked[key] for key in asked if key != "id"} == {
