@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from streams.broker import Broker
     from streams.client import Client
     from streams.connection import Connection
+    from streams.forecast import Forecast
     from streams.settings import StreamSettings
     from streams.topics import Topics, ensure_topics
     from streams.worker import create_app
@@ -20,12 +21,13 @@ _HOME = {
     "broker": ("Broker",),
     "client": ("Client",),
     "connection": ("Connection",),
+    "forecast": ("Forecast",),
     "settings": ("StreamSettings",),
     "topics": ("Topics", "ensure_topics"),
     "worker": ("create_app",),
 }
 
-__all__ = ["Broker", "Client", "Connection", "StreamSettings", "Topics", "create_app", "ensure_topics"]
+__all__ = ["Broker", "Client", "Connection", "Forecast", "StreamSettings", "Topics", "create_app", "ensure_topics"]
 
 
 def __getattr__(name: str) -> Any:
