@@ -7,9 +7,8 @@ from collections import Counter as Counts
 from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-CONTENT_TYPE = CONTENT_TYPE_LATEST
+CONTENT_TYPE = "text/plain; version=0.0.4"  # what generate_latest writes; the web server adds the character set
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _SIZES = (1, 4, 16, 64, 128, 256, 512, 1024, 4096)
 
@@ -36,12 +35,12 @@ class Metrics:
         self.snapshot = Histogram(
             "adatkg_snapshot_seconds", "Time until a snapshot is durable", buckets=_SECONDS, registry=registry
         )
-        self.age = Gauge("adatkg_snapshot_age_seconds", "Since all that was taken in was durable", registry=registry)
+        self.age = Gauge("adatkg_snapshot_age_seconds", "Age of the oldest event not yet durable", registry=registry)
         self.state = Gauge("adatkg_state_bytes", "Tensors of a graph's state", ["graph"], registry=registry)
         self.entities = Gauge("adatkg_entities", "Entities that a graph knows", ["graph"], registry=registry)
         self.watermark = Gauge("adatkg_watermark", "The largest time seen", ["graph"], registry=registry)
-        self._clean = time.monotonic()
-        self.age.set_function(lambda: time.monotonic() - self._clean)
+        self._oldest: float | None = None  # when the oldest event came that is not durable yet
+        self.age.set_function(lambda: 0.0 if self._oldest is None else time.monotonic() - self._oldest)
 
     def count(self, kinds: Mapping[str, Counts[str]]) -> None:
         """Events by graph and kind."""
@@ -59,9 +58,9 @@ class Metrics:
             if watermark is not None:
                 self.watermark.labels(graph).set(watermark)
 
-    def durable(self) -> None:
-        """Everything that was taken in is durable now."""
-        self._clean = time.monotonic()
+    def durable_up_to(self, oldest: float | None) -> None:
+        """What came before this moment is durable; None: everything is."""
+        self._oldest = oldest
 
     def page(self) -> bytes:
         """The text that Prometheus scrapes."""

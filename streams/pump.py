@@ -59,7 +59,7 @@ class Pump:
         self._arrived, self._drained = asyncio.Event(), asyncio.Event()
         self._held: dict[int, deque[Delivery]] = {}  # taken in, not acknowledged, per partition
         self._since = 0  # events since the last snapshot
-        self._due: float | None = None  # when the next snapshot is due; None while nothing is new
+        self._oldest: float | None = None  # when the first event came that the last snapshot lacks
         self._measured = 0.0
         self._turn = asyncio.Lock()  # held while a batch is on the device
         self._snapshot_turn = asyncio.Lock()
@@ -143,8 +143,9 @@ class Pump:
             delivery.message.value = None  # held until a snapshot covers it, but no longer read
             self._held.setdefault(delivery.message.partition, deque()).append(delivery)
         self._since += len(batch)
-        if self._due is None:
-            self._due = time.monotonic() + self._settings.snapshot_seconds
+        if self._oldest is None:
+            self._oldest = time.monotonic()
+            self._metrics.durable_up_to(self._oldest)
         await self._measure(batch)
         await self._sender.room()
 
@@ -179,7 +180,7 @@ class Pump:
         return Message(rejected.arrival.key, rejected.arrival.value, headers)
 
     def _maybe_snapshot(self) -> None:
-        late = self._due is not None and time.monotonic() >= self._due
+        late = self._oldest is not None and time.monotonic() - self._oldest >= self._settings.snapshot_seconds
         due = late or self._since >= self._settings.snapshot_events
         if due and not self._stopping and not self._snapshot_turn.locked():
             task = asyncio.create_task(self.settle())
@@ -195,8 +196,8 @@ class Pump:
         4. the events below them are acknowledged, and Faust commits their offsets.
         """
         began = time.perf_counter()
-        self._since, self._due = 0, None
         async with self._turn:
+            self._since, self._oldest = 0, None
             capture = await self._on_device(self._host.capture)
         await self._sender.flush()
         await asyncio.get_running_loop().run_in_executor(self._disk, self._host.save, capture)
@@ -206,8 +207,7 @@ class Pump:
             while held and held[0].message.offset < offset:
                 held.popleft().ack()
                 acknowledged += 1
-        if self._due is None:
-            self._metrics.durable()
+        self._metrics.durable_up_to(self._oldest)
         took = time.perf_counter() - began
         self._metrics.snapshot.observe(took)
         log.info("snapshot", graphs=len(capture.states), acknowledged=acknowledged, seconds=round(took, 3))

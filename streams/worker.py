@@ -52,7 +52,6 @@ def create_app(settings: StreamSettings, connection: Connection, topics: Topics)
         web_host=settings.web_host,
         web_port=settings.web_port,
         web_enabled=settings.web_port != 0,
-        loghandlers=[],
     )
     events = app.topic(topics.events, key_serializer="raw", value_serializer="raw")
     metrics, sender = Metrics(), Sender(connection)
@@ -68,18 +67,15 @@ def create_app(settings: StreamSettings, connection: Connection, topics: Topics)
         async for event in stream.noack().events():
             await pump.put(event)
 
-    @app.task
     async def process() -> None:
         await sender.start((topics.predictions, topics.deadletter))
         await pump.run()
 
-    @app.on_partitions_assigned.connect
     async def on_assigned(_: Any, assigned: set[TP], *__: Any, **___: Any) -> None:
         numbers = sorted(tp.partition for tp in assigned if tp.topic == topics.events)
         log.info("assigned", partitions=numbers)
         await pump.moved(numbers)
 
-    @app.on_partitions_revoked.connect
     async def on_revoked(_: Any, revoked: set[TP], *__: Any, **___: Any) -> None:
         log.info("revoked", partitions=sorted(tp.partition for tp in revoked if tp.topic == topics.events))
         try:
@@ -87,13 +83,21 @@ def create_app(settings: StreamSettings, connection: Connection, topics: Topics)
         except TimeoutError:
             log.warning("revoked_without_snapshot", within=REVOKED_WITHIN)
 
-    @app.on_before_shutdown.connect
     async def on_shutdown(_: Any, *__: Any, **___: Any) -> None:
         await pump.stop()
         await sender.stop()
         pump.close()
         log.info("stopped")
 
+    # Faust's annotations want signatures that it does not itself call with.
+    connect: Any
+    for connect, handler in (
+        (app.task, process),
+        (app.on_partitions_assigned.connect, on_assigned),
+        (app.on_partitions_revoked.connect, on_revoked),
+        (app.on_before_shutdown.connect, on_shutdown),
+    ):
+        connect(handler)
     _add_pages(app, pump, metrics)
     return app
 

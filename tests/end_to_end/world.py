@@ -1,0 +1,240 @@
+"""A small world for tests against a real broker: a graph with a model, workers as processes, and what they said."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+from kafka import KafkaProducer
+
+from adatkg_core.bundle import Bundle
+from adatkg_core.datasets import Dataset
+from adatkg_core.messages import encode_fact, encode_query
+from adatkg_core.model_store import ModelStore
+from adatkg_core.snapshots import Saved, SnapshotStore
+from streams.connection import Connection
+from streams.log import Record, open_log, partition_of
+from streams.topics import Topics, ensure_topics
+from tests.core.small import shared_model, small_graph
+
+PATIENCE = 120.0  # seconds for anything that should happen in a few
+GRAPH = small_graph()
+VERSION = "small-1"
+Event = tuple[str, bytes]  # the graph that is its key, and the message
+
+
+@dataclass
+class Worker:
+    """A worker process and the lines it logged."""
+
+    process: subprocess.Popen[bytes]
+    logfile: Path
+    port: int
+
+    def log(self) -> list[dict[str, Any]]:
+        """What it logged so far."""
+        lines = self.logfile.read_bytes().splitlines()
+        return [orjson.loads(line) for line in lines if line.startswith(b"{")]
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """The log lines about one kind of event."""
+        return [line for line in self.log() if line["event"] == event]
+
+    def page(self, path: str) -> tuple[int, bytes]:
+        """Status and body of one of its pages."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    def is_ready(self) -> bool:
+        """Whether partitions are assigned to it."""
+        assert self.process.poll() is None, f"the worker ended:\n{self.logfile.read_text()[-3000:]}"
+        try:
+            return self.page("/ready")[0] == 200
+        except OSError:
+            return False
+
+    def has_answered(self) -> bool:
+        """Whether it has made predictions, by its own count."""
+        return b"adatkg_predictions_total" in self.page("/metrics")[1]
+
+    def kill(self) -> None:
+        """SIGKILL: it has no chance to do anything."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        """SIGTERM: it finishes, saves and leaves."""
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(PATIENCE) == 0, self.logfile.read_text()[-3000:]
+
+
+@dataclass
+class World:
+    """Topics of its own on a broker, a model store and a place for snapshots."""
+
+    bootstrap: str
+    folder: Path
+    prefix: str = field(default_factory=lambda: f"test-{uuid.uuid4().hex[:8]}")
+    partitions: int = 4
+    workers: list[Worker] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.connection, self.topics = Connection(self.bootstrap), Topics(self.prefix)
+        ensure_topics(self.connection, self.topics, self.partitions)
+        self.models, self.snapshots = self.folder / "models", self.folder / "snapshots"
+
+    # -- what there is ----------------------------------------------------------------------------------------
+
+    def add_model(self, *graphs: str) -> None:
+        """Give graphs a small model whose weights are random but matter."""
+        bundle = Bundle(shared_model("default"), GRAPH.relations, (), VERSION)
+        for graph in graphs:
+            store = ModelStore(str(self.models))
+            store.put(graph, bundle, None)
+            store.make_present(graph, VERSION)
+
+    def start_worker(self, **settings: Any) -> Worker:
+        """Start a worker and wait until events can reach it."""
+        worker = self.spawn_worker(**settings)
+        until(worker.is_ready, "a worker is ready")
+        return worker
+
+    def spawn_worker(self, **settings: Any) -> Worker:
+        """Start a worker process; settings go by ADATKG_STREAM_ variables."""
+        port = free_port()
+        values = {"group": f"{self.prefix}-workers", "session_seconds": 6, "snapshot_seconds": 1} | settings
+        values |= {"models": self.models, "snapshots": self.snapshots, "device": "cpu", "web_port": port}
+        variables = {f"ADATKG_STREAM_{name}".upper(): str(value) for name, value in values.items()}
+        variables |= {"ADATKG_TOPIC_PREFIX": self.prefix, "ADATKG_BOOTSTRAP": self.bootstrap, "OMP_NUM_THREADS": "1"}
+        logfile = self.folder / f"worker-{len(self.workers)}.log"
+        with logfile.open("wb") as out:
+            command = [sys.executable, "-m", "adatkg_cli.main", "worker"]
+            process = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | variables)
+        self.workers.append(Worker(process, logfile, port))
+        return self.workers[-1]
+
+    # -- what goes in and what comes out ----------------------------------------------------------------------
+
+    def publish(self, events: Iterable[Event]) -> int:
+        """Append events to the log; returns how many."""
+        producer = KafkaProducer(bootstrap_servers=self.bootstrap, linger_ms=5, max_request_size=16 << 20)
+        count = 0
+        for graph, value in events:
+            producer.send(self.topics.events, value, key=graph.encode() or None)
+            count += 1
+        producer.flush()
+        producer.close()
+        return count
+
+    def records(self, topic: str) -> list[Record]:
+        """Everything in a topic."""
+        with open_log(self.connection, topic) as reader:
+            found = []
+            for partition in reader.partitions():
+                first, end = reader.bounds(partition)
+                found += list(reader.read(partition, first, end))
+            return found
+
+    def answers(self) -> dict[str, list[dict[str, Any]]]:
+        """The predictions, by the id of their query; more than one where one was made again."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for record in self.records(self.topics.predictions):
+            assert record.value is not None
+            prediction = orjson.loads(record.value)
+            found.setdefault(prediction["query"]["id"], []).append(prediction)
+        return found
+
+    def count(self, topic: str) -> int:
+        """How many messages a topic has."""
+        with open_log(self.connection, topic) as reader:
+            return sum(end - first for first, end in map(reader.bounds, reader.partitions()))
+
+    def await_answers(self, ids: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+        """Wait until each of these queries has an answer."""
+        wanted = set(ids)
+        until(lambda: self.count(self.topics.predictions) >= len(wanted), f"{len(wanted)} answers")
+        until(lambda: wanted <= self.answers().keys(), f"an answer to each of {len(wanted)} queries")
+        return self.answers()
+
+    def await_dead_letters(self, count: int) -> list[Record]:
+        """Wait until there are so many dead letters."""
+        until(lambda: self.count(self.topics.deadletter) >= count, f"{count} dead letters")
+        return self.records(self.topics.deadletter)
+
+    def newest_snapshot(self, graph: str, folder: Path | None = None) -> Saved:
+        """The state that a worker saved last."""
+        return next(iter(SnapshotStore(str(folder or self.snapshots), graph).newest_first(VERSION, "cpu")))
+
+    def end_of(self, graph: str) -> int:
+        """The offset after the last event in a graph's partition."""
+        with open_log(self.connection, self.topics.events) as reader:
+            return reader.bounds(partition_of(graph, self.partitions))[1]
+
+    def close(self) -> None:
+        """End what is still running."""
+        for worker in self.workers:
+            if worker.process.poll() is None:
+                worker.kill()
+
+
+def stream_of(dataset: Dataset, graph: str, facts: slice = slice(None), k: int = 5) -> Iterator[Event]:
+    """Of each time: both directions of each fact as queries in between its facts, then one about the time after."""
+    rows = dataset.facts[facts].tolist()
+    for i, (s, r, o, t) in enumerate(rows):
+        subject, relation, other = dataset.entities[s], dataset.relations[r], dataset.entities[o]
+        yield graph, encode_query(f"{graph}-{i}-o", relation, t, s=subject, k=k, rank_of=[other])
+        yield graph, encode_fact(subject, relation, other, t)
+        yield graph, encode_query(f"{graph}-{i}-s", relation, t, o=other, k=k, rank_of=[subject])
+        if i + 1 == len(rows) or rows[i + 1][3] > t:
+            yield graph, encode_query(f"{graph}-{i}-n", relation, t + 1, s=subject, k=k)
+
+
+def ids_of(events: Sequence[Event]) -> list[str]:
+    """The ids of the queries among events."""
+    messages = [orjson.loads(value) for _, value in events]
+    return [message["id"] for message in messages if message["kind"] == "query"]
+
+
+def assert_same_answer(found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Equal but for rounding: scores agree to 1e-5, and only candidates closer than that swap places."""
+    for key in wanted.keys() - {"top", "gate"}:
+        assert found[key] == wanted[key], key
+    assert abs(found["gate"] - wanted["gate"]) < 1e-5
+    scores = {one["entity"]: one["score"] for one in wanted["top"]}
+    assert len(found["top"]) == len(wanted["top"])
+    for mine, theirs in zip(found["top"], wanted["top"], strict=True):
+        assert abs(mine["score"] - theirs["score"]) < 2e-5
+        assert abs(mine["probability"] - theirs["probability"]) < 1e-5
+        assert abs(scores.get(mine["entity"], wanted["top"][-1]["score"]) - mine["score"]) < 4e-5
+
+
+def until(holds: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
+    """Wait for something that should come true."""
+    deadline = time.monotonic() + patience
+    while not holds():
+        assert time.monotonic() < deadline, f"waited {patience:.0f} s in vain until {what}"
+        time.sleep(0.1)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    import socket
+
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
