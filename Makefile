@@ -31,6 +31,7 @@ format: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.stream_length
 	$(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.replay
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache dist

@@ -13,7 +13,7 @@ import typer
 
 from adatkg_cli.output import JsonFlag, print_json, stdout
 from adatkg_cli.progress import progress_bar
-from adatkg_cli.stream_options import BootstrapOption, PrefixOption, reach
+from adatkg_cli.stream_options import BootstrapOption, PrefixOption, hush, reach
 from adatkg_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def replay(
         k=k,
     )
     sequence = ReplaySequence(data, choice)
+    hush()
     connection, topics = reach(bootstrap, topic_prefix)
     start = resume_position(sequence, connection, topics.events) if resume else 0
     with progress_bar() as report, _stopped_by_signals() as stop:

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
@@ -29,7 +30,9 @@ from streams.topics import unreachable
 REPLAY_HEADER, NUMBER_HEADER = "replay", "seq"
 
 PATIENCE = 600.0  # seconds without an acknowledgement before a broker counts as gone for good
+_PATIENCE_AT_FIRST = 60.0  # the same before anything is published
 _PATIENCE_WHEN_STOPPED = 10.0  # the same once somebody wants to stop and is waiting
+_WORRY = 10.0  # seconds without an answer before that is told
 _RETRY_MS = 300_000  # one request may take so long; it is also how long a partition may be without a leader
 _BATCH_BYTES = 256 << 10
 _SLICE = 64  # messages between two turns of the event loop, which sends the batch before meanwhile
@@ -37,6 +40,7 @@ _STEP = 0.05  # seconds until a wait looks whether to stop
 _REPORT_EVERY = 0.1  # seconds
 
 Report = Callable[[int, int], None]
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,20 @@ async def _publish(
     report: Report,
 ) -> Published:
     total, lag, told = len(sequence), 0.0, 0.0
-    async with _producer(connection) as producer:
-        outbox = await _Outbox.open(producer, topic, sequence, start, stop)
+
+    def tell() -> None:
+        nonlocal told
+        if (clock := time.perf_counter()) - told > _REPORT_EVERY:
+            told = clock
+            report(outbox.number, total)
+
+    async with _producer(connection, stop) as producer:
+        try:
+            partitions = await _patiently(asyncio.ensure_future(producer.partitions_for(topic)), stop)
+        except (KafkaError, TimeoutError) as error:
+            raise AdatkgError(f"topic {topic}: nothing can be learned of it ({error!r}); check the broker") from error
+        partition = partition_of(sequence.graph, len(partitions))
+        outbox = _Outbox(producer, topic, partition, sequence, start, stop)
         began = time.perf_counter()
         first = sequence.time_of(start) if start < total else 0
         for now, messages in sequence.blocks(start):
@@ -108,11 +124,10 @@ async def _publish(
                     await asyncio.sleep(0)
                     if stop.is_set():
                         break
-                    if (clock := time.perf_counter()) - told > _REPORT_EVERY:
-                        told = clock
-                        report(outbox.number, total)
+                    tell()
             if stop.is_set():
                 break
+            tell()
         else:
             await outbox.send()
         await outbox.land()
@@ -140,17 +155,6 @@ class _Outbox:
         self._flying: Future[Any] | None = None
         self._flying_end = start
 
-    @classmethod
-    async def open(
-        cls, producer: Any, topic: str, sequence: ReplaySequence, start: int, stop: threading.Event
-    ) -> _Outbox:
-        """An outbox for the partition of the sequence's graph."""
-        try:
-            partitions = len(await producer.partitions_for(topic))
-        except KafkaError as error:
-            raise AdatkgError(f"topic {topic}: nothing can be learned of it ({error!r}); check the broker") from error
-        return cls(producer, topic, partition_of(sequence.graph, partitions), sequence, start, stop)
-
     def put(self, value: bytes) -> bool:
         """Add the next message to the batch; False when it is full and must be sent first."""
         headers = [self._replay, (NUMBER_HEADER, b"%d" % self.number)]
@@ -160,9 +164,9 @@ class _Outbox:
         return True
 
     async def send(self) -> None:
-        """Hand the batch to the producer as soon as the one before has landed; not if that was interrupted."""
+        """Hand the batch to the producer as soon as the one before has landed, unless told to stop meanwhile."""
         await self.land()
-        if self._flying is None and self._batch.record_count() and not self._stop.is_set():
+        if self._batch.record_count() and not self._stop.is_set():
             batch, self._batch = self._batch, self._producer.create_batch()
             batch.close()
             try:
@@ -173,16 +177,10 @@ class _Outbox:
 
     async def land(self) -> None:
         """Wait until what is on its way is acknowledged."""
-        began = time.monotonic()
-        while self._flying is not None and not self._flying.done():
-            await asyncio.wait((self._flying,), timeout=_STEP)
-            patience = _PATIENCE_WHEN_STOPPED if self._stop.is_set() else PATIENCE
-            if time.monotonic() - began > patience:
-                raise self._failure(f"no answer for {patience:.0f} s")
         if self._flying is not None:
             try:
-                self._flying.result()
-            except KafkaError as error:
+                await _patiently(self._flying, self._stop, PATIENCE)
+            except (KafkaError, TimeoutError) as error:
                 raise self._failure(error) from error
             self._flying, self.landed = None, self._flying_end
 
@@ -197,8 +195,8 @@ class _Outbox:
                 await asyncio.wait((self._flying,), timeout=min(left, _STEP))
         return max(0.0, time.perf_counter() - due)
 
-    def _failure(self, reason: object) -> AdatkgError:
-        why = reason if isinstance(reason, str) else type(reason).__name__
+    def _failure(self, error: Exception) -> AdatkgError:
+        why = str(error) if isinstance(error, TimeoutError) else type(error).__name__
         place = f"{self._topic}, partition {self._partition}"
         return AdatkgError(
             f"{place}: message {self.landed} of {self._total} could not be delivered ({why}); those before it are in "
@@ -206,8 +204,24 @@ class _Outbox:
         )
 
 
+async def _patiently(what: Future[Any], stop: threading.Event, patience: float = _PATIENCE_AT_FIRST) -> Any:
+    """The result once it is there; raises TimeoutError after `patience` seconds, or sooner when told to stop."""
+    began, worried = time.monotonic(), False
+    while not what.done():
+        await asyncio.wait((what,), timeout=_STEP)
+        waited = time.monotonic() - began
+        allowed = min(patience, _PATIENCE_WHEN_STOPPED) if stop.is_set() else patience
+        if not what.done() and waited > allowed:
+            what.cancel()
+            raise TimeoutError(f"no answer for {allowed:.0f} s")
+        if not worried and waited > _WORRY:
+            worried = True
+            log.warning("the broker does not answer, still trying", seconds=round(waited), patience=patience)
+    return what.result()
+
+
 @asynccontextmanager
-async def _producer(connection: Connection) -> AsyncIterator[Any]:
+async def _producer(connection: Connection, stop: threading.Event) -> AsyncIterator[Any]:
     producer = AIOKafkaProducer(
         **connection.client(),
         client_id="adatkg-replay",
@@ -219,8 +233,8 @@ async def _producer(connection: Connection) -> AsyncIterator[Any]:
     )
     try:
         try:
-            await producer.start()
-        except (KafkaError, OSError) as error:
+            await _patiently(asyncio.ensure_future(producer.start()), stop)
+        except (KafkaError, OSError) as error:  # a TimeoutError is an OSError
             raise unreachable(connection, error) from error
         yield producer
     finally:
