@@ -12,7 +12,7 @@ from kafka.partitioner.default import murmur2
 
 from adatkg_core.errors import AdatkgError
 from streams.connection import Connection
-from streams.topics import unreachable
+from streams.topics import BOOTSTRAP_MS, unreachable
 
 PATIENCE = 60.0  # seconds without a single record before a stretch that should have more is given up
 _POLL_MS = 500
@@ -91,6 +91,7 @@ def open_log(connection: Connection, topic: str) -> Iterator[LogReader]:
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             max_partition_fetch_bytes=_FETCH_BYTES,
+            bootstrap_timeout_ms=BOOTSTRAP_MS,
             client_id="adatkg-reader",
         )
     except KafkaError as error:

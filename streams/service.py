@@ -29,6 +29,7 @@ def serve(settings: StreamSettings, connection: Connection, topics: Topics) -> i
     app = create_app(settings, connection, topics)
     log.info("worker", group=app.conf.id, bootstrap=connection.bootstrap, models=settings.models)
     runner = faust.Worker(app, loop=loop, redirect_stdouts=False, override_logging=False, quiet=True)
+    runner.spinner = None  # it writes to stdout, terminal or not
     try:
         runner.execute_from_commandline()
     except KafkaError as error:

@@ -19,6 +19,7 @@ DEFAULT_PREFIX = "adatkg"
 DEFAULT_PARTITIONS = 8  # a graph lives in one, so this is how many workers can share the graphs
 LARGEST_MESSAGE = 8 << 20  # accepted into the log even where it is no event, so that it can be dead-lettered
 _DAY_MS = 86_400_000
+BOOTSTRAP_MS = 10_000  # until a broker that does not answer is reported as away
 _VISIBLE = 30.0  # seconds until every broker of a busy cluster has heard of a new topic
 
 
@@ -61,7 +62,7 @@ def topics_from(prefix: str | None = None) -> Topics:
 def ensure_topics(connection: Connection, topics: Topics, partitions: int = DEFAULT_PARTITIONS) -> None:
     """Create what is missing and leave alone what is there; whoever comes first may call it, and all may at once."""
     try:
-        admin = KafkaAdminClient(**connection.client(), client_id="adatkg")
+        admin = KafkaAdminClient(**connection.client(), bootstrap_timeout_ms=BOOTSTRAP_MS, client_id="adatkg")
     except KafkaError as error:
         raise unreachable(connection, error) from error
     try:

@@ -68,6 +68,11 @@ class Worker:
         except OSError:
             return False
 
+    def metric(self, name: str) -> float:
+        """A metric as Prometheus would read it; 0 while it is not there."""
+        lines = self.page("/metrics")[1].decode().splitlines()
+        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")), 0.0)
+
     def has_answered(self) -> bool:
         """Whether it has made predictions, by its own count."""
         return b"adatkg_predictions_total" in self.page("/metrics")[1]
