@@ -58,7 +58,7 @@ class Dataset:
     @property
     def clock(self) -> Clock | None:
         """The calendar of the ticks, where the name tells which benchmark this is."""
-        return _calendar(self.name, self.granularity)
+        return _calendar(self.name, self.granularity, int(self.times[0]))
 
     @property
     def split_bounds(self) -> tuple[int, int]:
@@ -163,11 +163,12 @@ def _granularity(name: str, step: int) -> str:
     return "tick"
 
 
-def _calendar(name: str, granularity: str) -> Clock | None:
+def _calendar(name: str, granularity: str, first: int) -> Clock | None:
     """When tick 0 was. Again the benchmarks' habits: ICEWS carries its first year in its name, GDELT is of 2018."""
     year = re.match(r"icews[-_]?(\d\d)", name.lower())
     if year and granularity == "day":
-        return Clock(f"20{year[1]}-01-01", DAY)
+        # The year's first day is tick 0 in some of the sets and tick 1 in others.
+        return Clock(f"20{year[1]}-01-01" if first != 1 else f"20{int(year[1]) - 1:02d}-12-31", DAY)
     if "gdelt" in name.lower() and granularity == "15 minutes":
         return Clock("2018-01-01", 900)
     return None

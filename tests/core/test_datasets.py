@@ -236,3 +236,10 @@ def test_a_file_in_place_of_a_folder_is_refused(tmp_path: Path) -> None:
 )
 def test_text_of_a_name_is_what_a_reader_would_say(name: str, text: str) -> None:
     assert text_of(name) == text
+
+
+def test_the_calendar_of_icews14_begins_with_its_first_day() -> None:
+    clock = load_dataset("icews14").clock
+    assert clock is not None
+    assert (clock.iso(1), clock.iso(365)) == ("2014-01-01", "2014-12-31")
+    assert clock.tick("2014-03-02T23:59:59Z") == clock.tick("2014-03-02") == 61

