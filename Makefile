@@ -32,6 +32,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.stream_length
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.replay
+	$(BIN)/python -m benchmarks.stream
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache dist

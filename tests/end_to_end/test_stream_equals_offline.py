@@ -42,7 +42,7 @@ def test_mrr_measured_in_the_stream_is_the_one_that_evaluate_reports(world: Worl
     report = run(world, "replay", "icews14", "--from", begin, "--queries-from", str(data.split_bounds[1]))
     offline = run(world, "evaluate", place, "icews14", "--per-query", str(tmp_path / "ranks"))["slices"]["all"]
     assert report["queries"] == offline["count"] == 2 * len(data.split("test"))
-    until(lambda: world.count(world.topics.predictions) >= offline["count"], "all queries are answered", 600)
+    world.await_count(offline["count"], patience=600)
     answers = [one for made in world.answers().values() for one in made]
     ranks = {one["id"]: rank for one in answers for rank in one["ranks"].values()}
     mrr = sum(1 / rank for rank in ranks.values()) / len(ranks)

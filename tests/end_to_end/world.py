@@ -172,9 +172,13 @@ class World:
     def await_answers(self, ids: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
         """Wait until each of these queries has an answer."""
         wanted = set(ids)
-        until(lambda: self.count(self.topics.predictions) >= len(wanted), f"{len(wanted)} answers")
+        self.await_count(len(wanted))
         until(lambda: wanted <= self.answers().keys(), f"an answer to each of {len(wanted)} queries")
         return self.answers()
+
+    def await_count(self, count: int, patience: float = PATIENCE) -> None:
+        """Wait until there are so many predictions."""
+        until(lambda: self.count(self.topics.predictions) >= count, f"{count} answers", patience)
 
     def await_dead_letters(self, count: int) -> list[Record]:
         """Wait until there are so many dead letters."""
