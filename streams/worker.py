@@ -50,8 +50,8 @@ def create_app(settings: StreamSettings, connection: Connection, topics: Topics)
         broker_commit_livelock_soft_timeout=10 * settings.snapshot_seconds + 300,
         web_bind=settings.web_host,
         web_host=settings.web_host,
-        web_port=settings.web_port,
         web_enabled=settings.web_port != 0,
+        web_port=settings.web_port or 1,  # Faust knows no port 0
     )
     events = app.topic(topics.events, key_serializer="raw", value_serializer="raw")
     metrics, sender = Metrics(), Sender(connection)

@@ -43,6 +43,6 @@ def test_memory_stays_flat_over_a_long_stream(world: World) -> None:
         until(
             lambda wanted=answers: worker.metric('adatkg_predictions_total{graph="g"}') >= wanted, f"{answers} answers"
         )
-        until(lambda: worker.metric("adatkg_snapshot_age_seconds") == 0, "everything is durable")
+        until(worker.is_durable, "everything is durable")
         sizes.append(resident(worker.process.pid))
     assert sizes[3] - sizes[1] < GROWTH, f"resident after each stretch: {[size >> 20 for size in sizes]} MiB"

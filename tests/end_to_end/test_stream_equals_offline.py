@@ -137,5 +137,5 @@ def test_the_pages_of_a_worker_tell_how_it_is(world: World) -> None:
     assert worker.metric('adatkg_dead_letters_total{graph="g",reason="not-json"}') == 1
     assert worker.metric("adatkg_answer_seconds_count") == queries
     assert worker.metric("adatkg_batch_size_sum") == len(events) + 1
-    until(lambda: worker.metric("adatkg_snapshot_age_seconds") == 0, "everything is durable")
+    until(worker.is_durable, "everything is durable")
     until(lambda: worker.metric('adatkg_state_bytes{graph="g"}') > 0, "the size of the state is known")

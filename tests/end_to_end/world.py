@@ -77,6 +77,10 @@ class Worker:
         """Whether it has made predictions, by its own count."""
         return b"adatkg_predictions_total" in self.page("/metrics")[1]
 
+    def is_durable(self) -> bool:
+        """Whether everything that it has taken in is saved."""
+        return self.metric("adatkg_snapshot_age_seconds") == 0
+
     def kill(self) -> None:
         """SIGKILL: it has no chance to do anything."""
         self.process.kill()
