@@ -17,6 +17,9 @@ from streams.settings import StreamSettings
 from streams.topics import Topics
 from streams.worker import create_app
 
+# The device's thread gives the interpreter up at every tensor operation; with the default of 5 ms it would wait that
+# long to get it back whenever the event loop is busy.
+SWITCH = 0.0002  # seconds
 PAUSE = 3.0  # seconds before the process starts itself anew
 log = structlog.get_logger()
 
@@ -24,6 +27,7 @@ log = structlog.get_logger()
 def serve(settings: StreamSettings, connection: Connection, topics: Topics) -> int:
     """Run until SIGINT or SIGTERM; returns the exit code."""
     _quiet_libraries()
+    sys.setswitchinterval(SWITCH)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     app = create_app(settings, connection, topics)

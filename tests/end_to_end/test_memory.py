@@ -39,10 +39,7 @@ def test_memory_stays_flat_over_a_long_stream(world: World) -> None:
     sizes = []
     for number in range(4):
         world.publish(stretch(number))
-        answers = (number + 1) * EVENTS // 10
-        until(
-            lambda wanted=answers: worker.metric('adatkg_predictions_total{graph="g"}') >= wanted, f"{answers} answers"
-        )
+        world.await_count((number + 1) * EVENTS // 10)
         until(worker.is_durable, "everything is durable")
         sizes.append(resident(worker.process.pid))
     assert sizes[3] - sizes[1] < GROWTH, f"resident after each stretch: {[size >> 20 for size in sizes]} MiB"
