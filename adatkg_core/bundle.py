@@ -31,6 +31,7 @@ class Bundle:
     version: str
     metrics: dict[str, Any] = field(default_factory=dict)
     clock: Clock | None = None  # of the graph's ticks, where it is known
+    graph: str | None = None  # that it answers for; None for a bare bundle
 
     def engine(
         self,
@@ -61,6 +62,7 @@ def save_bundle(bundle: Bundle, url: str, *, replace: bool = False) -> None:
         "per_entity": bundle.model.entities,
         "metrics": bundle.metrics,
         "clock": bundle.clock.as_dict() if bundle.clock else None,
+        "graph": bundle.graph,
     }
     write_artifact(url, KIND, tensors, meta, replace=replace)
 
@@ -74,6 +76,7 @@ def load_bundle(url: str, device: str = "cpu") -> Bundle:
         relations, entities = tuple(meta["relations"]), tuple(meta["entities"])
         per_entity, version, metrics = int(meta["per_entity"]), str(meta["version"]), dict(meta["metrics"])
         clock = clock_from_dict(meta.get("clock"), where=f"bundle {url}: clock")
+        graph = None if meta.get("graph") is None else str(meta["graph"])
         text = tensors["relation_text"]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"bundle {url}: its description lacks {error}; it was made by another program") from error
@@ -88,7 +91,7 @@ def load_bundle(url: str, device: str = "cpu") -> Bundle:
     if problem:
         raise InputError(f"bundle {url}: {problem}; its tensors are not those of its configuration, train it again")
     model.load_state_dict(tensors)
-    return Bundle(model.eval(), relations, entities, version, metrics, clock)
+    return Bundle(model.eval(), relations, entities, version, metrics, clock, graph)
 
 
 def _parameters(model: AdaTKG) -> dict[str, Tensor]:

@@ -39,6 +39,7 @@ class Dataset:
     facts: Facts  # [N, 4] subject, relation, object, tick; sorted by tick, the files' order inside a tick
     step: int  # the files' time units in one tick
     granularity: str  # what a tick is: "day", "15 minutes", or "tick" when the files do not tell
+    bounds: tuple[int, int] | None = None  # first ticks of valid and test, where they are not those of 5:2:3
 
     @property
     def n_entities(self) -> int:
@@ -63,11 +64,13 @@ class Dataset:
     @property
     def split_bounds(self) -> tuple[int, int]:
         """The first tick of valid and the first tick of test."""
+        if self.bounds is not None:
+            return self.bounds
         n = len(self.times)
         return int(self.times[int(n * 0.5)]), int(self.times[int(n * 0.7)])
 
     def split(self, name: Split) -> Facts:
-        """The rows of one part of the 5:2:3 split over the distinct ticks; a view, not a copy."""
+        """The rows of one part of the split, 5:2:3 over the distinct ticks unless bounds are given; a view, not a copy."""
         valid, test = np.searchsorted(self.facts[:, 3], self.split_bounds, side="left")
         bounds = {"train": (0, valid), "valid": (valid, test), "test": (test, len(self.facts))}
         if name not in bounds:

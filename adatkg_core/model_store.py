@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import unquote
 
 from fsspec.core import url_to_fs
@@ -12,11 +15,13 @@ from adatkg_core.bundle import Bundle, load_bundle, save_bundle
 from adatkg_core.document import read_document, write_document
 from adatkg_core.errors import InputError
 from adatkg_core.snapshots import Saved, read_snapshot, write_snapshot
-from adatkg_core.store import artifact_exists, list_artifacts, safe_name
+from adatkg_core.store import artifact_exists, list_artifacts, remove_artifact, safe_name
+
+REMEMBERED = 20  # versions that were present before
 
 
 class ModelStore:
-    """A folder or URL with `GRAPH/bundles/VERSION`, `GRAPH/states/VERSION` and `GRAPH/present.json`."""
+    """A folder or URL with `bundles/VERSION`, `states/VERSION`, `notes/VERSION.json` and `present.json` per graph."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -35,20 +40,56 @@ class ModelStore:
 
     def present(self, graph: str) -> str | None:
         """The version that answers for this graph; None while there is none."""
-        document = read_document(self._place(graph, "present.json"))
+        return next(iter(self.line(graph)), None)
+
+    def line(self, graph: str) -> list[str]:
+        """The present version and those that were present before it, the latest first."""
+        place = self._place(graph, "present.json")
+        document = read_document(place)
         if document is None:
-            return None
-        version = document.get("version")
-        if not isinstance(version, str):
-            raise InputError(f"{self._place(graph, 'present.json')}: names no version; train or promote a bundle")
-        return version
+            return []
+        line = [document.get("version"), *document.get("before", [])]
+        if not all(isinstance(version, str) for version in line):
+            raise InputError(f"{place}: names no version; train or promote a bundle")
+        return line
 
     def make_present(self, graph: str, version: str) -> None:
         """From now on this bundle answers; those who look find it or the one before, never none."""
         if not artifact_exists(self.bundle_url(graph, version)):
             known = ", ".join(self.versions(graph)) or "none"
             raise InputError(f"{self.url}: graph {graph} has no bundle {version}; it has {known}")
-        write_document(self._place(graph, "present.json"), {"version": version})
+        before = [one for one in self.line(graph) if one != version]
+        write_document(self._place(graph, "present.json"), {"version": version, "before": before[:REMEMBERED]})
+
+    def roll_back(self, graph: str) -> str:
+        """The one that was present before is present again; returns it."""
+        line = self.line(graph)
+        if len(line) < 2:
+            raise InputError(f"{self.url}: graph {graph} has no bundle before the present one to go back to")
+        version = line[1]
+        if not artifact_exists(self.bundle_url(graph, version)):
+            raise InputError(f"{self.url}: bundle {version} of graph {graph} is gone; promote one of the others")
+        write_document(self._place(graph, "present.json"), {"version": version, "before": line[2:]})
+        return version
+
+    def prune(self, graph: str, keep: int) -> list[str]:
+        """Remove all but the newest `keep` bundles; never the present one or the one before it. Returns the removed."""
+        safe = set(self.line(graph)[:2])
+        by_age = sorted(self.versions(graph), key=lambda version: str(self.note(graph, version).get("created", "")))
+        old = [version for version in by_age[: max(0, len(by_age) - keep)] if version not in safe]
+        for version in old:
+            remove_artifact(self.bundle_url(graph, version))
+            remove_artifact(self._state_url(graph, version))
+        return old
+
+    def note(self, graph: str, version: str) -> dict[str, Any]:
+        """What is written down about a bundle: when it was made, how it was judged; empty where nothing is."""
+        return read_document(self._place(graph, "notes", f"{safe_name(version)}.json")) or {}
+
+    def add_note(self, graph: str, version: str, **values: Any) -> None:
+        """Write something down about a bundle, beside what is there already."""
+        place = self._place(graph, "notes", f"{safe_name(version)}.json")
+        write_document(place, (read_document(place) or {}) | values)
 
     def put(self, graph: str, bundle: Bundle, state: Saved | None) -> str:
         """Add a bundle and the state that it starts from; it is not present yet. Returns where it is."""
@@ -57,7 +98,8 @@ class ModelStore:
             raise InputError(f"{url}: this version is there already; a version never changes once it is written")
         if state is not None and not artifact_exists(self._state_url(graph, bundle.version)):
             write_snapshot(self._state_url(graph, bundle.version), state)
-        save_bundle(bundle, url)
+        save_bundle(replace(bundle, graph=graph), url)
+        self.add_note(graph, bundle.version, created=datetime.now(UTC).isoformat(timespec="seconds"))
         return url
 
     def bundle(self, graph: str, version: str, device: str = "cpu") -> Bundle:
