@@ -77,13 +77,7 @@ def decode_announcement(data: bytes | None) -> Announcement:
         if values["v"] != VERSION:
             raise Unusable("unknown-version", f"v is {values['v']!r}: this program reads version {VERSION}")
         scores = values["scores"]
-        verdict = (
-            Verdict(
-                str(scores["slice"]), float(scores["margin"]), float(scores["candidate"]), _maybe(scores["present"])
-            )
-            if scores is not None
-            else None
-        )
+        verdict = None if scores is None else _verdict(scores)
         status = values["status"]
         if status not in ("present", "candidate"):
             raise ValueError(f"status {status!r}")
@@ -94,5 +88,11 @@ def decode_announcement(data: bytes | None) -> Announcement:
         raise Unusable("not-json", f"not an announcement ({error})") from error
 
 
-def _maybe(value: Any) -> float | None:
-    return None if value is None else float(value)
+def _verdict(scores: dict[str, Any]) -> Verdict:
+    present = scores["present"]
+    return Verdict(
+        str(scores["slice"]),
+        float(scores["margin"]),
+        float(scores["candidate"]),
+        None if present is None else float(present),
+    )

@@ -70,7 +70,7 @@ class Dataset:
         return int(self.times[int(n * 0.5)]), int(self.times[int(n * 0.7)])
 
     def split(self, name: Split) -> Facts:
-        """The rows of one part of the split, 5:2:3 over the distinct ticks unless bounds are given; a view, not a copy."""
+        """The rows of one part, by 5:2:3 over the distinct ticks unless bounds are given; a view, not a copy."""
         valid, test = np.searchsorted(self.facts[:, 3], self.split_bounds, side="left")
         bounds = {"train": (0, valid), "valid": (valid, test), "test": (test, len(self.facts))}
         if name not in bounds:
