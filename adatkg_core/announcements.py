@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
 
 import orjson
 
-from adatkg_core.messages import VERSION, Unusable
+from adatkg_core.messages import VERSION, Unusable, decode_by
+from adatkg_core.shapes import mismatch
 
 Status = Literal["present", "candidate"]
 
@@ -49,7 +50,6 @@ class Announcement:
 
 def encode_announcement(announcement: Announcement) -> bytes:
     """An announcement as bytes."""
-    verdict = announcement.verdict
     return orjson.dumps(
         {
             "v": VERSION,
@@ -58,41 +58,61 @@ def encode_announcement(announcement: Announcement) -> bytes:
             "status": announcement.status,
             "reason": announcement.reason,
             "forced": announcement.forced,
-            "scores": None
-            if verdict is None
-            else {
-                "slice": verdict.slice,
-                "margin": verdict.margin,
-                "candidate": verdict.candidate,
-                "present": verdict.present,
-            },
+            "scores": None if announcement.verdict is None else asdict(announcement.verdict),
         }
     )
 
 
 def decode_announcement(data: bytes | None) -> Announcement:
     """The announcement that these bytes are. Raises Unusable."""
-    try:
-        values: dict[str, Any] = orjson.loads(data or b"")
-        if values["v"] != VERSION:
-            raise Unusable("unknown-version", f"v is {values['v']!r}: this program reads version {VERSION}")
-        scores = values["scores"]
-        verdict = None if scores is None else _verdict(scores)
-        status = values["status"]
-        if status not in ("present", "candidate"):
-            raise ValueError(f"status {status!r}")
-        return Announcement(
-            str(values["graph"]), str(values["version"]), status, str(values["reason"]), verdict, bool(values["forced"])
-        )
-    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-        raise Unusable("not-json", f"not an announcement ({error})") from error
+    values = decode_by(ANNOUNCEMENT, data, "announcement")
+    return Announcement(
+        values["graph"],
+        values["version"],
+        values["status"],
+        values["reason"],
+        None if values["scores"] is None else verdict_from(values["scores"]),
+        values["forced"],
+    )
 
 
-def _verdict(scores: dict[str, Any]) -> Verdict:
+def verdict_from(scores: Any) -> Verdict:
+    """The verdict of an announcement's scores, or of a note's. Raises Unusable."""
+    if problem := mismatch(scores, _SCORES_SCHEMA, "scores"):
+        raise Unusable("wrong-type", f"{problem}: this is no verdict")
     present = scores["present"]
     return Verdict(
-        str(scores["slice"]),
+        scores["slice"],
         float(scores["margin"]),
         float(scores["candidate"]),
         None if present is None else float(present),
     )
+
+
+_SCORES_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "slice": {"type": "string", "description": "of the queries, by which the two were judged"},
+        "margin": {"type": "number", "description": "by how much the candidate had to be better"},
+        "candidate": {"type": "number"},
+        "present": {"type": ["number", "null"], "description": "null: there was none to be better than"},
+    },
+    "required": ["slice", "margin", "candidate", "present"],
+}
+
+ANNOUNCEMENT: dict[str, dict[str, Any]] = {
+    "graph": {"type": "string"},
+    "version": {"type": "string", "description": "of the bundle in the model store"},
+    "status": {
+        "type": "string",
+        "enum": list(get_args(Status)),
+        "description": "present: it answers from now on; candidate: it was tried and kept aside",
+    },
+    "reason": {"type": "string"},
+    "forced": {"type": "boolean", "description": "it shall answer whatever its scores say"},
+    "scores": {
+        **_SCORES_SCHEMA,
+        "type": ["object", "null"],
+        "description": "MRR of the candidate and of the bundle then present, on the same newest window",
+    },
+}

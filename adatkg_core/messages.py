@@ -267,17 +267,22 @@ def encode_prediction(prediction: Prediction, question: Question, graph: str, mo
 
 def decode_prediction(data: bytes | None) -> dict[str, Any]:
     """A prediction's fields, by the names that `PREDICTION` documents. Raises Unusable."""
+    return decode_by(PREDICTION, data, "prediction")
+
+
+def decode_by(table: dict[str, dict[str, Any]], data: bytes | None, what: str) -> dict[str, Any]:
+    """The fields of a message that must be as this table of schemas says. Raises Unusable."""
     if not data:
-        raise Unusable("not-json", "the message is empty: this is no prediction")
+        raise Unusable("not-json", f"the message is empty: this is no {what}")
     values = _parsed(data)
     version = values.get("v")
     if version != VERSION or type(version) is not int:
         raise Unusable("unknown-version", f"v is {_shown(version)}: this program reads version {VERSION}")
-    if missing := [key for key in PREDICTION if key not in values]:
-        raise Unusable("missing-field", f"{missing[0]} is missing: this is no prediction")
-    for key, schema in PREDICTION.items():
+    if missing := [key for key in table if key not in values]:
+        raise Unusable("missing-field", f"{missing[0]} is missing: this is no {what}")
+    for key, schema in table.items():
         if problem := mismatch(values[key], schema, key):
-            raise Unusable("wrong-type", f"{problem}: this is no prediction")
+            raise Unusable("wrong-type", f"{problem}: this is no {what}")
     return values
 
 

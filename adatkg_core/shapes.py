@@ -12,9 +12,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "array": (list,),
     "object": (dict,),
+    "null": (type(None),),
 }
 KEYWORDS = frozenset(
-    ("type", "minimum", "maximum", "items", "properties", "required", "additionalProperties", "description")
+    ("type", "enum", "minimum", "maximum", "items", "properties", "required", "additionalProperties", "description")
 )
 
 
@@ -27,6 +28,8 @@ def mismatch(value: Any, schema: dict[str, Any], name: str) -> str | None:
     # type() and not isinstance(): JSON's true is not a number.
     if not any(type(value) in _TYPES[one] for one in names):
         return f"{name} is not of type {' or '.join(names)}"
+    if value not in schema.get("enum", (value,)):
+        return f"{name} is {value!r}: not one of {', '.join(map(repr, schema['enum']))}"
     if isinstance(value, int | float):
         if not schema.get("minimum", value) <= value <= schema.get("maximum", value):
             return f"{name} is {value}: out of range"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from adatkg_core.announcements import ANNOUNCEMENT
 from adatkg_core.messages import EVENTS, MAX_BYTES, PREDICTION, VERSION, Field
 from streams.deadletters import HEADERS, RETRIED, RETRY_OF
 from streams.topics import Topics
@@ -25,6 +26,7 @@ _ABOUT = {
     "query": f"Whom will s r at t? Or, with o in place of s: who will r o? {UNSAID}",
     "tick": f"Time passes, even where nothing happens. {UNSAID}",
     "prediction": "The answer to a query; its id is that of the query's place in the log, so a repeat is recognisable.",
+    "announcement": "A bundle of the store answers for a graph from now on, or was tried and kept as a candidate.",
 }
 
 
@@ -32,6 +34,7 @@ def message_schemas() -> dict[str, Document]:
     """The JSON Schema of each kind of message."""
     schemas = {kind: _event(kind, fields) for kind, fields in EVENTS.items()}
     schemas["prediction"] = _message("prediction", {"v": _version(), **PREDICTION}, ["v", *PREDICTION])
+    schemas["announcement"] = _message("announcement", {"v": _version(), **ANNOUNCEMENT}, ["v", *ANNOUNCEMENT])
     return schemas
 
 
@@ -43,7 +46,7 @@ def asyncapi(topics: Topics) -> Document:
         "deadletter": _channel(
             topics.deadletter, "What could not be processed, and marks of what was retried.", ["deadletter", "retried"]
         ),
-        "models": _channel(topics.models, "Announcements of models, between trainer and worker.", []),
+        "models": _channel(topics.models, "Which bundle answers; the latest of each key is kept.", ["announcement"]),
     }
     return {
         "asyncapi": ASYNCAPI,
@@ -107,17 +110,17 @@ def _or_null(schema: Document) -> Document:
 
 
 def _channel(address: str, about: str, messages: list[str]) -> Document:
-    channel: Document = {"address": address, "description": about}
-    if messages:
-        channel["messages"] = {name: {"$ref": f"#/components/messages/{name}"} for name in messages}
-    return channel
+    references = {name: {"$ref": f"#/components/messages/{name}"} for name in messages}
+    return {"address": address, "description": about, "messages": references}
 
 
 def _operation(action: str, channel: str, channels: Document, about: str) -> Document:
-    operation: Document = {"action": action, "channel": {"$ref": f"#/channels/{channel}"}, "summary": about}
-    if names := channels[channel].get("messages"):
-        operation["messages"] = [{"$ref": f"#/channels/{channel}/messages/{name}"} for name in names]
-    return operation
+    return {
+        "action": action,
+        "channel": {"$ref": f"#/channels/{channel}"},
+        "summary": about,
+        "messages": [{"$ref": f"#/channels/{channel}/messages/{name}"} for name in channels[channel]["messages"]],
+    }
 
 
 def _messages() -> Document:
@@ -127,6 +130,8 @@ def _messages() -> Document:
         name: {"name": name, "payload": {"$ref": f"#/components/schemas/{name}"}, "bindings": graph}
         for name in message_schemas()
     }
+    either = "the graph of a present bundle, graph@version of a candidate, in UTF-8"
+    messages["announcement"]["bindings"] = {"kafka": {"key": {"type": "string", "description": either}}}
     for kind in EVENTS:
         messages[kind]["headers"] = {"type": "object", "properties": {RETRY_OF: put_back}}
     messages["deadletter"] = {

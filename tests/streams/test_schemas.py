@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from adatkg_cli.main import main
+from adatkg_core.announcements import ANNOUNCEMENT, Announcement, Verdict, decode_announcement, encode_announcement
 from adatkg_core.clock import parse_iso
 from adatkg_core.messages import (
     EVENTS,
@@ -89,6 +90,18 @@ predictions = st.fixed_dictionaries(
         "gate": numbers,
         "interactions": st.integers(0, 9),
         "source": st.fixed_dictionaries({"partition": st.just(3), "offset": st.just(7)}),
+    }
+)
+announcements = st.fixed_dictionaries(
+    {
+        "v": st.just(1),
+        "graph": good_names,
+        "version": good_names,
+        "status": st.sampled_from(["present", "candidate", "past"]),
+        "reason": names,
+        "forced": st.booleans(),
+        "scores": st.none()
+        | st.fixed_dictionaries({"slice": names, "margin": numbers, "candidate": numbers, "present": numbers}),
     }
 )
 
@@ -177,6 +190,27 @@ def test_the_schema_takes_a_prediction_exactly_when_the_codec_does(message: dict
         assert schema_takes(message, ("prediction",))
 
 
+@settings(max_examples=200, deadline=None)
+@given(mutated(announcements))
+@example({"v": 1})
+@example({"v": 1, "graph": "g", "version": "1", "status": [], "reason": "", "forced": False, "scores": None})
+def test_the_schema_takes_an_announcement_exactly_when_the_codec_does(message: dict[str, Any]) -> None:
+    message = said(message)
+    try:
+        decode_announcement(orjson.dumps(message))
+    except Unusable:
+        assert not schema_takes(message, ("announcement",)) or whole_with_a_fraction(message)
+    else:
+        assert schema_takes(message, ("announcement",))
+
+
+@pytest.mark.parametrize("verdict", [None, Verdict("all", 0.01, 0.25, None), Verdict("unknown", 0.0, 0.25, 0.5)])
+def test_an_announcement_survives_its_journey_and_fits_its_schema(verdict: Verdict | None) -> None:
+    announcement = Announcement("g", "1", "candidate", "worse", verdict, True)
+    assert decode_announcement(encode_announcement(announcement)) == announcement
+    assert schema_takes(orjson.loads(encode_announcement(announcement)), ("announcement",))
+
+
 def test_the_generated_messages_are_of_both_sorts() -> None:
     """Else the two tests above would say nothing."""
     seen: set[tuple[str, bool]] = set()
@@ -215,14 +249,15 @@ def test_every_schema_is_one(name: str) -> None:
     Draft202012Validator.check_schema(message_schemas()[name])
 
 
-def test_the_checker_of_predictions_knows_every_word_of_their_table() -> None:
+@pytest.mark.parametrize("table", [PREDICTION, ANNOUNCEMENT], ids=["predictions", "announcements"])
+def test_the_checker_of_messages_knows_every_word_of_their_table(table: dict[str, dict[str, Any]]) -> None:
     def words(schema: dict[str, Any]) -> Iterator[str]:
         yield from schema
         for inner in (schema.get("items"), schema.get("additionalProperties"), *schema.get("properties", {}).values()):
             if inner:
                 yield from words(inner)
 
-    assert {word for schema in PREDICTION.values() for word in words(schema)} <= KEYWORDS
+    assert {word for schema in table.values() for word in words(schema)} <= KEYWORDS
 
 
 def test_every_reference_of_the_asyncapi_document_leads_somewhere() -> None:
