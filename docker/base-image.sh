@@ -25,15 +25,15 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/base-image.XXXXXX")
 trap 'rm -rf -- "$work"' EXIT
 root=$work/root
 
-# The packages of this suite come from where this machine gets them, if it gets them at all.
-sources=$(apt-get indextargets --format "deb \$(REPO_URI) \$(RELEASE) \$(COMPONENT)" "Created-By: Packages" "Origin: Debian" |
+# The packages of this suite come from where this machine gets them, else from where debootstrap does.
+format="deb \$(REPO_URI) \$(RELEASE) \$(COMPONENT)"
+sources=$(apt-get indextargets --format "$format" "Created-By: Packages" "Origin: Debian" |
   awk -v suite="$suite" '$3 == suite || index($3, suite "-") == 1' | sort -u)
 mirror=$(awk -v suite="$suite" '$3 == suite { print $2; exit }' <<<"$sources")
-[[ -n $mirror ]] || mirror=http://deb.debian.org/debian sources="deb $mirror $suite main"
-debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$work/log" 2>&1 ||
-  { tail -20 "$work/log" >&2; fail "debootstrap could not make $suite from $mirror, see above"; }
+debootstrap --variant=minbase "$suite" "$root" ${mirror:+"$mirror"} >"$work/log" 2>&1 ||
+  { tail -20 "$work/log" >&2; fail "debootstrap could not make $suite${mirror:+ from $mirror}, see above"; }
 
-echo "$sources" >"$root/etc/apt/sources.list"
+[[ -z $mirror ]] || echo "$sources" >"$root/etc/apt/sources.list"
 apt-config dump | grep -E '^Acquire::(Check-Valid-Until|https?::Proxy) ' >"$root/etc/apt/apt.conf.d/00host" || true
 rm -rf "$root"/var/cache/apt/*.bin "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/*
 

@@ -20,7 +20,7 @@ install_missing() {
   [[ ${#missing[@]} -gt 0 ]] || return 0
   [[ $EUID -eq 0 ]] || fail "no Docker engine answers and only root can install one; start Docker and run this again"
   command -v apt-get >/dev/null ||
-    fail "no Docker engine answers and ${missing[*]} cannot be installed without apt-get; start Docker and run this again"
+    fail "no Docker engine answers and without apt-get none can be installed; start Docker and run this again"
   echo "engine.sh: installing ${missing[*]}" >&2
   {
     apt-get -qq update &&

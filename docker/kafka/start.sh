@@ -17,9 +17,13 @@ env | while IFS='=' read -r name value; do
       ;;
   esac
 done >"$settings"
-[[ -s $settings ]] || { echo "start.sh: no KAFKA_* variable is set; docker/compose.yaml shows which are needed" >&2; exit 1; }
+if [[ ! -s $settings ]]; then
+  echo "start.sh: no KAFKA_* variable is set; docker/compose.yaml shows which are needed" >&2
+  exit 1
+fi
 
 java=(java -Dlog4j2.level=WARN -cp '/opt/kafka/libs/*')
-"${java[@]}" kafka.tools.StorageTool format --ignore-formatted --cluster-id "${CLUSTER_ID:-5L6g3nShT-eMCtK--X86sw}" --config "$settings"
+cluster=${CLUSTER_ID:-5L6g3nShT-eMCtK--X86sw}
+"${java[@]}" kafka.tools.StorageTool format --ignore-formatted --cluster-id "$cluster" --config "$settings"
 # shellcheck disable=SC2086  # Options are words.
 exec "${java[@]}" ${KAFKA_HEAP_OPTS:--Xmx512m} ${KAFKA_OPTS:-} kafka.Kafka "$settings"
