@@ -13,7 +13,7 @@ from adatkg_core.admission import MAX_JUMP, LatePolicy
 from adatkg_core.clock import Clock, clock_from_dict
 from adatkg_core.config import config_from_dict
 from adatkg_core.encoder import TextEncoder, load_encoder
-from adatkg_core.engine import Engine
+from adatkg_core.engine import Engine, Snapshot
 from adatkg_core.errors import InputError
 from adatkg_core.model import AdaTKG
 from adatkg_core.store import read_artifact, require_finite, write_artifact
@@ -40,12 +40,17 @@ class Bundle:
         *,
         late: LatePolicy = "apply",
         max_jump: int = MAX_JUMP,
+        snapshot: Snapshot | None = None,
     ) -> Engine:
-        """A fresh engine on the model's device; `entities` are further candidates from the start."""
-        known = (*self.entities, *entities)
-        spec = self.model.config.model.encoder
+        """An engine on the model's device, from a snapshot or fresh; a fresh one also has `entities` as candidates."""
         return Engine(
-            self.model, self.relations, encoder or load_encoder(spec), entities=known, late=late, max_jump=max_jump
+            self.model,
+            self.relations,
+            encoder or load_encoder(self.model.config.model.encoder),
+            entities=(*self.entities, *entities),
+            late=late,
+            max_jump=max_jump,
+            snapshot=snapshot,
         )
 
 

@@ -57,10 +57,12 @@ class Engine:
         entities: Sequence[str] = (),
         late: LatePolicy = "apply",
         max_jump: int = MAX_JUMP,
+        snapshot: Snapshot | None = None,
     ) -> None:
         """`entities` are candidates from the start; the state lives where the model's parameters are.
 
         With a model that has weights for single entities, they must begin with those it was trained on, in order.
+        With a snapshot the engine goes on from there, and no name has to be read.
         """
         if len(entities) < model.entities:
             raise InputError(
@@ -83,8 +85,12 @@ class Engine:
         self._n_pending = 0
         self._tentative = False
         self._view: View | None = None
-        self.register(entities)
-        self._visible = len(self.catalog)
+        self._visible = 0
+        if snapshot is not None:
+            self.restore(snapshot)
+        else:
+            self.register(entities)
+            self._visible = len(self.catalog)
 
     # -- time and facts ---------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ HEADERS = {
 }
 RETRIED = "retried"  # header of a mark: the id of the dead letter that was put back
 RETRY_OF = "retry-of"  # header of an event that was put back: the id of the dead letter
+UNCHANGED = "unchanged"  # header of one that was put back as it was: the reason for which it had been refused
 _PATIENCE = 60.0  # seconds until the broker has acknowledged a record
 
 
@@ -147,23 +148,27 @@ class Outbox:
 
     def put_back(self, events: Sequence[tuple[DeadLetter, bytes]]) -> None:
         """Append events to the log, each under the key of its dead letter."""
-        self._send(
-            self._topics.events, [(letter.key, value, (RETRY_OF, letter.id.encode())) for letter, value in events]
-        )
+        messages = []
+        for letter, value in events:
+            notes = [(RETRY_OF, letter.id.encode())]
+            if value == letter.value:
+                notes.append((UNCHANGED, letter.reason.encode()))
+            messages.append((letter.key, value, notes))
+        self._send(self._topics.events, messages)
 
     def mark(self, letters: Sequence[DeadLetter]) -> None:
         """Note that these have been put back."""
-        self._send(self._topics.deadletter, [(letter.key, b"", (RETRIED, letter.id.encode())) for letter in letters])
+        self._send(self._topics.deadletter, [(letter.key, b"", [(RETRIED, letter.id.encode())]) for letter in letters])
 
     def retry(self, events: Sequence[tuple[DeadLetter, bytes]]) -> None:
         """Put back, then mark: whoever is killed in between finds them unmarked and loses nothing."""
         self.put_back(events)
         self.mark([letter for letter, _ in events])
 
-    def _send(self, topic: str, messages: Sequence[tuple[bytes | None, bytes, tuple[str, bytes]]]) -> None:
+    def _send(self, topic: str, messages: Sequence[tuple[bytes | None, bytes, list[tuple[str, bytes]]]]) -> None:
         try:
             underway = [
-                self._producer.send(topic, key=key, value=value, headers=[note]) for key, value, note in messages
+                self._producer.send(topic, key=key, value=value, headers=notes) for key, value, notes in messages
             ]
             for future in underway:
                 future.get(_PATIENCE)

@@ -13,6 +13,8 @@ from adatkg_core.engine import Engine
 from adatkg_core.events import Fact, Prediction
 from adatkg_core.messages import Question, Source, Tick, Unusable, decode_event, encode_prediction
 from adatkg_core.snapshots import Saved
+from streams.deadletters import UNCHANGED
+from streams.log import Record
 from streams.settings import StreamSettings
 from streams.share import Share
 
@@ -25,6 +27,13 @@ class Arrival:
     timestamp: float  # seconds
     key: bytes | None
     value: bytes | None
+    again: str | None = None  # put back unchanged: the reason for which it was refused before
+
+
+def arrival_of(record: Record) -> Arrival:
+    """A record of the log as an event."""
+    source = Source(record.partition, record.offset)
+    return Arrival(source, record.timestamp / 1000, record.key, record.value, record.header(UNCHANGED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +69,25 @@ class Graph:
     one another; a query about a later time is answered before the next fact is taken in.
     """
 
-    def __init__(self, name: str, bundle: Bundle, encoder: TextEncoder, settings: StreamSettings, share: Share) -> None:
-        self.name, self.version, self.clock = name, bundle.version, bundle.clock
-        self.engine: Engine = bundle.engine(encoder, late=settings.late, max_jump=settings.max_jump)
-        self.known_through: int | None = None
-        self.share = share
+    def __init__(
+        self,
+        name: str,
+        bundle: Bundle,
+        encoder: TextEncoder,
+        settings: StreamSettings,
+        share: Share,
+        saved: Saved | None = None,
+    ) -> None:
+        """From what was saved, or from nothing."""
+        snapshot = saved.snapshot if saved else None
+        self.name, self.bundle, self.share = name, bundle, share
+        self.engine: Engine = bundle.engine(encoder, late=settings.late, max_jump=settings.max_jump, snapshot=snapshot)
+        self.known_through = saved.known_through if saved else None
 
-    def restore(self, saved: Saved) -> None:
-        """Become what was saved."""
-        self.engine.restore(saved.snapshot)
-        self.known_through = saved.known_through
+    @property
+    def version(self) -> str:
+        """The bundle that answers."""
+        return self.bundle.version
 
     def capture(self, offset: int) -> Saved:
         """A copy of everything, as of before the event at `offset`."""
@@ -80,7 +98,7 @@ class Graph:
         batch = _Batch(self, silent)
         for arrival in arrivals:
             try:
-                event = decode_event(arrival.value, self.clock)
+                event = decode_event(arrival.value, self.bundle.clock)
                 if isinstance(event, Question):
                     batch.question(arrival, event)
                 elif isinstance(event, Fact):
@@ -115,6 +133,10 @@ class _Batch:
         objection = object_to_fact(fact, engine.relations, self._reached, engine.late, engine.max_jump)
         if objection:
             self.reject(arrival, *objection)
+            return
+        if arrival.again == "unknown-relation":
+            # The bundle knows the relation, so its state took the fact in at its first place in the log.
+            self._counts["known"] += 1
             return
         if self._sees_pending or (self._asked and self._moves(fact.t)):
             self.flush()

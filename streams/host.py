@@ -14,17 +14,19 @@ from typing import TypeVar
 
 import structlog
 
-from adatkg_core.bundle import Bundle, resolve_device
-from adatkg_core.encoder import TextEncoder, load_encoder
-from adatkg_core.errors import AdatkgError
-from adatkg_core.messages import Question, Source, Unusable, decode_event, decode_graph
-from adatkg_core.model_store import ModelStore
-from adatkg_core.snapshots import Saved, SnapshotStore
+from adatkg_core.announcements import Announcement
+from adatkg_core.bundle import Bundle
+from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.fitness import unfit
+from adatkg_core.messages import Question, Unusable, decode_event, decode_graph
+from adatkg_core.snapshots import Saved
 from streams.connection import Connection
-from streams.graph import Answered, Arrival, Graph, Outcome, Rejected
-from streams.log import LogReader, open_log
+from streams.graph import Answered, Arrival, Graph, Outcome, Rejected, arrival_of
+from streams.loader import Loader
+from streams.log import LogReader, Record, open_log
 from streams.settings import StreamSettings
 from streams.share import Share
+from streams.successor import Stretch, Successor
 from streams.topics import Topics
 
 CATCH_UP = 4_096  # events applied at once while catching up
@@ -43,6 +45,7 @@ class _Seat:
     offset: int
     saved: int  # the offset that its newest snapshot stands at
     dirty: bool = False
+    successor: Successor | None = None  # the same graph with another bundle, on its way to the same offset
 
 
 @dataclass
@@ -76,10 +79,8 @@ class Host:
     def __init__(self, settings: StreamSettings, connection: Connection, topics: Topics) -> None:
         self._settings, self._connection, self._topics = settings, connection, topics
         self._share = Share(settings.replica, settings.replicas)
-        self._device = resolve_device(settings.device)
-        self._models = ModelStore(settings.models)
+        self._loader = Loader(settings, self._share)
         self._partitions: dict[int, _Partition] = {}
-        self._encoders: dict[str, TextEncoder] = {}
         self._given_up = threading.Event()
 
     def give_up(self) -> None:
@@ -119,7 +120,7 @@ class Host:
     def save(self, capture: Capture) -> None:
         """Write captured states; this touches no device and may run beside `process`."""
         for saved in capture.states:
-            self._snapshots(saved.graph).save(saved)
+            self._loader.save(saved)
 
     def sizes(self) -> dict[str, tuple[int, int, int | None, str]]:
         """Of each graph: bytes of its state, entities, watermark, and the version that answers."""
@@ -134,7 +135,59 @@ class Host:
             for name, seat in partition.seats.items()
         }
 
+    # -- bundles ----------------------------------------------------------------------------------------------
+
+    def seated(self, name: str) -> str | None:
+        """The version that answers for a graph here; None where it is not loaded. It may be asked for anew at once."""
+        for partition in self._partitions.values():
+            partition.absent.pop(name, None)
+            if name in partition.seats:
+                return partition.seats[name].graph.version
+        return None
+
+    def prepare(self, name: str, bundle: Bundle, saved: Saved | None, announcement: Announcement) -> Stretch | None:
+        """Seat another bundle beside the present one; says which stretch of the log it wants first.
+
+        None where the graph is not here. Raises InputError with the reason where the bundle is not fit.
+        """
+        found = self._find(name)
+        if found is None:
+            return None
+        number, seat = found
+        reason = unfit(bundle, seat.graph.bundle, name, announcement.verdict, announcement.forced)
+        if reason:
+            raise InputError(reason)
+        graph = self._loader.graph(name, bundle, saved)
+        seat.successor = Successor(graph, saved.offset if saved else 0)
+        return seat.successor.wants(number, seat.offset, self._settings.batch_events)
+
+    def advance(self, name: str, stretch: Stretch, records: Sequence[Record]) -> Stretch | None:
+        """Let the successor take in a stretch; None once it sits in the seat, or the graph has left."""
+        found = self._find(name)
+        if found is None or found[1].successor is None:
+            return None
+        number, seat = found
+        successor = seat.successor
+        assert successor is not None
+        successor.take_in(stretch, records, self._settings.batch_events)
+        if successor.has_reached(seat.offset):
+            seat.graph, seat.successor, seat.dirty = successor.graph, None, True
+            return None
+        return successor.wants(number, seat.offset, self._settings.batch_events)
+
+    def dismiss(self, name: str) -> None:
+        """No successor after all; the present bundle goes on."""
+        found = self._find(name)
+        if found is not None:
+            found[1].successor = None
+
     # -- private ----------------------------------------------------------------------------------------------
+
+    def _find(self, name: str) -> tuple[int, _Seat] | None:
+        for number, partition in self._partitions.items():
+            if name in partition.seats:
+                return number, partition.seats[name]
+        return None
 
     def _unseen(self, number: int, arrivals: Sequence[Arrival]) -> list[Arrival]:
         """Without those that came before; what was delivered to others in the meantime is read from the log."""
@@ -157,8 +210,11 @@ class Host:
             if seat is None:
                 outcome = self._without_model(name, some)
             else:
-                outcome = seat.graph.apply([arrival for arrival in some if arrival.source.offset >= seat.offset])
+                fresh = [arrival for arrival in some if arrival.source.offset >= seat.offset]
+                outcome = seat.graph.apply(fresh)
                 seat.offset, seat.dirty = max(seat.offset, some[-1].source.offset + 1), True
+                if seat.successor is not None:
+                    seat.successor.overhear(fresh)
             done.answered += outcome.answered
             done.answers[name] += len(outcome.answered)
             done.rejected += [(name, rejected) for rejected in outcome.rejected]
@@ -167,7 +223,7 @@ class Host:
     def _without_model(self, name: str, arrivals: Sequence[Arrival]) -> Outcome:
         """Facts wait in the log, where the first model will find them; a question cannot wait."""
         outcome = Outcome()
-        detail = f"graph {name} has no model in {self._models.url}: train one with --models and --graph"
+        detail = f"graph {name} has no model in {self._loader.models}: train one with --models and --graph"
         for arrival in arrivals:
             try:
                 if isinstance(event := decode_event(arrival.value, None), Question):
@@ -189,7 +245,7 @@ class Host:
             return partition.seats[name]
         if partition.absent.get(name, 0.0) > time.monotonic():
             return None
-        bundle = self._present(name)
+        bundle = self._loader.present(name)
         if bundle is None:
             partition.absent[name] = time.monotonic() + LOOK_AGAIN
             return None
@@ -202,50 +258,11 @@ class Host:
         log.info("graph_loaded", graph=name, version=bundle.version, snapshot=seat.saved, offset=offset, seconds=took)
         return seat
 
-    def _present(self, name: str) -> Bundle | None:
-        try:
-            version = self._models.present(name)
-            if version is None:
-                log.warning("graph_without_model", graph=name, models=self._models.url)
-                return None
-            return self._models.bundle(name, version, self._device)
-        except AdatkgError as error:
-            log.error("model_unusable", graph=name, problem=str(error))
-            return None
-
     def _load(self, number: int, name: str, bundle: Bundle) -> _Seat:
-        """From the newest sound snapshot, else from the state that came with the bundle, else from nothing."""
-        spec = bundle.model.config.model.encoder
-        if spec not in self._encoders:
-            self._encoders[spec] = load_encoder(spec, device=self._device)
         with open_log(self._connection, self._topics.events) as reader:
             first, end = reader.bounds(number)
-        for saved in self._starts(name, bundle):
-            if saved.offset > end:
-                log.warning("snapshot_of_another_log", graph=name, offset=saved.offset, end=end)
-                continue
-            graph = Graph(name, bundle, self._encoders[spec], self._settings, self._share)
-            try:
-                graph.restore(saved)
-            except AdatkgError as error:
-                log.warning("snapshot_unusable", graph=name, offset=saved.offset, problem=str(error))
-                continue
-            if saved.offset < first:
-                log.error("log_truncated", graph=name, wanted=saved.offset, first=first)
-            return _Seat(graph, saved.offset, saved.offset)
-        if first > 0:
-            log.error("log_truncated", graph=name, wanted=0, first=first)
-        return _Seat(Graph(name, bundle, self._encoders[spec], self._settings, self._share), first, first)
-
-    def _starts(self, name: str, bundle: Bundle) -> Iterable[Saved]:
-        yield from self._snapshots(name).newest_first(bundle.version, self._device)
-        try:
-            state = self._models.state(name, bundle.version, self._device)
-        except AdatkgError as error:
-            log.warning("snapshot_unusable", graph=name, problem=str(error))
-        else:
-            if state is not None:
-                yield state
+        graph, offset = self._loader.load(name, bundle, first, end)
+        return _Seat(graph, offset, offset)
 
     def _catch_up(self, number: int, seats: Sequence[_Seat], end: int) -> None:
         """Bring graphs of one partition to the state right before `end`; their answers were given before."""
@@ -271,8 +288,7 @@ class Host:
 
         for record in reader.read(number, start, end):
             if record.key in seats and record.offset >= seats[record.key].offset:
-                source = Source(number, record.offset)
-                waiting[record.key].append(Arrival(source, record.timestamp / 1000, record.key, record.value))
+                waiting[record.key].append(arrival_of(record))
                 if len(waiting[record.key]) >= CATCH_UP:
                     apply(record.key)
         for key, seat in seats.items():
@@ -290,12 +306,6 @@ class Host:
                 log.error("loading_failed", what=what, problem=str(error), again_in=RETRY)
                 if self._given_up.wait(RETRY):
                     raise
-
-    def _snapshots(self, graph: str) -> SnapshotStore:
-        url = self._settings.snapshots
-        if self._share.name:
-            url = f"{url.rstrip('/')}/{self._share.name}"
-        return SnapshotStore(url, graph, self._settings.keep_snapshots)
 
 
 def _grouped(arrivals: Sequence[Arrival], key: Callable[[Arrival], K]) -> Iterable[tuple[K, list[Arrival]]]:

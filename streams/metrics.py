@@ -39,6 +39,12 @@ class Metrics:
         self.state = Gauge("adatkg_state_bytes", "Tensors of a graph's state", ["graph"], registry=registry)
         self.entities = Gauge("adatkg_entities", "Entities that a graph knows", ["graph"], registry=registry)
         self.watermark = Gauge("adatkg_watermark", "The largest time seen", ["graph"], registry=registry)
+        self.swaps = Counter("adatkg_swaps", "Bundles taken over while running", ["graph"], registry=registry)
+        self.swap_seconds = Histogram(
+            "adatkg_swap_seconds", "From an announcement until its bundle answers", buckets=_SECONDS, registry=registry
+        )
+        self.refusals = Counter("adatkg_model_refusals", "Bundles that were not fit", ["graph"], registry=registry)
+        self.model = Gauge("adatkg_model_info", "The bundle that answers", ["graph", "version"], registry=registry)
         self._oldest: float | None = None  # when the oldest event came that is not durable yet
         self.age.set_function(lambda: 0.0 if self._oldest is None else time.monotonic() - self._oldest)
 
@@ -50,9 +56,10 @@ class Metrics:
 
     def sizes(self, graphs: Mapping[str, tuple[int, int, int | None, str]]) -> None:
         """Size of state, entities and watermark of each graph; those that moved elsewhere are no longer shown."""
-        for gauge in (self.state, self.entities, self.watermark):
+        for gauge in (self.state, self.entities, self.watermark, self.model):
             gauge.clear()
-        for graph, (size, entities, watermark, _) in graphs.items():
+        for graph, (size, entities, watermark, version) in graphs.items():
+            self.model.labels(graph, version).set(1)
             self.state.labels(graph).set(size)
             self.entities.labels(graph).set(entities)
             if watermark is not None:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import structlog
 
 from adatkg_core.messages import Source
-from streams.deadletters import dead_letter_headers
+from streams.deadletters import UNCHANGED, dead_letter_headers, header
 from streams.graph import Arrival, Rejected
 from streams.host import Done, Host
 from streams.metrics import Metrics
@@ -92,7 +92,7 @@ class Pump:
         async with self._turn:
             self._queue = deque(one for one in self._queue if one.message.partition in keep)
             self._drained.set()
-            await self._on_device(lambda: self._host.keep_only(keep))
+            await self.on_device(self._host.keep_only, keep)
             self._held = {number: held for number, held in self._held.items() if number in keep}
         self.ready = True
 
@@ -135,7 +135,7 @@ class Pump:
     async def _process(self, batch: list[Delivery]) -> None:
         arrivals = [_arrival(delivery.message) for delivery in batch]
         began = time.perf_counter()
-        done = await self._on_device(lambda: self._host.process(arrivals))
+        done = await self.on_device(self._host.process, arrivals)
         self._metrics.batch.observe(len(batch))
         self._metrics.apply.observe(time.perf_counter() - began)
         self._publish(done)
@@ -198,7 +198,7 @@ class Pump:
         began = time.perf_counter()
         async with self._turn:
             self._since, self._oldest = 0, None
-            capture = await self._on_device(self._host.capture)
+            capture = await self.on_device(self._host.capture)
         await self._sender.flush()
         await asyncio.get_running_loop().run_in_executor(self._disk, self._host.save, capture)
         acknowledged = 0
@@ -219,14 +219,16 @@ class Pump:
                 self._metrics.lag.labels(str(number)).set(max(0, highwater - offset - 1))
         if time.monotonic() - self._measured > MEASURE_EVERY:
             self._measured = time.monotonic()
-            self._metrics.sizes(await self._on_device(self._host.sizes))
+            self._metrics.sizes(await self.on_device(self._host.sizes))
 
-    async def _on_device(self, work: Callable[[], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._device, work)
+    async def on_device(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Run something on the one thread that touches the device, in turn with the batches."""
+        return await asyncio.get_running_loop().run_in_executor(self._device, work, *arguments)
 
 
 def _arrival(message: Any) -> Arrival:
-    return Arrival(Source(message.partition, message.offset), message.timestamp, message.key, message.value)
+    again = header(message.headers, UNCHANGED) or None if message.headers else None
+    return Arrival(Source(message.partition, message.offset), message.timestamp, message.key, message.value, again)
 
 
 async def _within(waiting: Awaitable[Any], seconds: float) -> None:

@@ -12,6 +12,7 @@ import structlog
 from faust.types import TP
 from faust.web import Request, Response, View
 
+from adatkg_core.bundle import resolve_device
 from streams.connection import Connection
 from streams.host import Host
 from streams.metrics import CONTENT_TYPE, Metrics
@@ -19,6 +20,7 @@ from streams.pump import Pump
 from streams.sender import Sender
 from streams.settings import StreamSettings
 from streams.share import Share
+from streams.swapper import Swapper
 from streams.topics import Topics
 
 REVOKED_WITHIN = 5.0  # seconds to make things durable before others take over; without it they have more to catch up
@@ -71,6 +73,10 @@ def create_app(settings: StreamSettings, connection: Connection, topics: Topics)
         await sender.start((topics.predictions, topics.deadletter))
         await pump.run()
 
+    swapper = Swapper(
+        connection, topics, settings.models, resolve_device(settings.device), host, pump.on_device, metrics
+    )
+
     async def on_assigned(_: Any, assigned: set[TP], *__: Any, **___: Any) -> None:
         numbers = sorted(tp.partition for tp in assigned if tp.topic == topics.events)
         log.info("assigned", partitions=numbers)
@@ -87,12 +93,14 @@ def create_app(settings: StreamSettings, connection: Connection, topics: Topics)
         await pump.stop()
         await sender.stop()
         pump.close()
+        swapper.close()
         log.info("stopped")
 
     # Faust's annotations want signatures that it does not itself call with.
     connect: Any
     for connect, handler in (
         (app.task, process),
+        (app.task, swapper.run),
         (app.on_partitions_assigned.connect, on_assigned),
         (app.on_partitions_revoked.connect, on_revoked),
         (app.on_before_shutdown.connect, on_shutdown),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -20,27 +19,18 @@ from tests.end_to_end.world import GRAPH, World, assert_same_answer, ids_of, str
 RELATION = GRAPH.relations[0]
 
 
-def run(world: World, *arguments: str) -> dict[str, Any]:
-    """The JSON that a command prints."""
-    place = {"ADATKG_BOOTSTRAP": world.bootstrap, "ADATKG_TOPIC_PREFIX": world.prefix}
-    result = CliRunner().invoke(app, [*arguments, "--json"], env=place)
-    assert result.exit_code == 0, result.output
-    answer: dict[str, Any] = orjson.loads(result.stdout)
-    return answer
-
-
 @pytest.mark.timeout(900)
 def test_mrr_measured_in_the_stream_is_the_one_that_evaluate_reports(world: World, tmp_path: Path) -> None:
     data = load_dataset("icews14")
     # One epoch over the end of train is enough to rank well; the state goes up to the end of valid.
     quick = ("--config", "tiny", "--epochs", "1", "--set", "train.burn_in=0.8")
-    trained = run(world, "train", "icews14", *quick, "--models", str(world.models), "--graph", "icews14")
+    trained = world.command("train", "icews14", *quick, "--models", str(world.models), "--graph", "icews14")
     place = str(trained["bundle"])
     worker = world.start_worker()
     # The last facts of valid come again; the state that the bundle brought knows them.
     begin = str(data.split_bounds[1] - 2)
-    report = run(world, "replay", "icews14", "--from", begin, "--queries-from", str(data.split_bounds[1]))
-    offline = run(world, "evaluate", place, "icews14", "--per-query", str(tmp_path / "ranks"))["slices"]["all"]
+    report = world.command("replay", "icews14", "--from", begin, "--queries-from", str(data.split_bounds[1]))
+    offline = world.command("evaluate", place, "icews14", "--per-query", str(tmp_path / "ranks"))["slices"]["all"]
     assert report["queries"] == offline["count"] == 2 * len(data.split("test"))
     world.await_count(offline["count"], patience=600)
     answers = [one for made in world.answers().values() for one in made]
@@ -87,7 +77,7 @@ def test_a_program_and_a_user_ask_the_running_system(world: World) -> None:
     world.publish(events)
     world.await_answers(ids_of(events))
     subject = GRAPH.entities[0]
-    table = run(world, "ask", "g", subject, RELATION)
+    table = world.command("ask", "g", subject, RELATION)
     assert table["graph"] == "g" and len(table["top"]) == 10
 
     async def asked() -> tuple[float, bool]:
@@ -114,11 +104,11 @@ def test_a_mended_dead_letter_goes_back_and_is_answered(world: World) -> None:
     world.start_worker()
     world.publish([("g", encode_query("typo", "Consullt", "next", s=GRAPH.entities[0]))])
     world.await_dead_letters(1)
-    (letter,) = run(world, "deadletters", "list")["deadletters"]
+    (letter,) = world.command("deadletters", "list")["deadletters"]
     assert letter["reason"] == "unknown-relation"
-    run(world, "deadletters", "retry", letter["id"], "--set", f"r={RELATION}")
+    world.command("deadletters", "retry", letter["id"], "--set", f"r={RELATION}")
     until(lambda: "typo" in world.answers(), "the mended query is answered")
-    assert run(world, "deadletters", "list")["deadletters"] == []
+    assert world.command("deadletters", "list")["deadletters"] == []
 
 
 def test_the_pages_of_a_worker_tell_how_it_is(world: World) -> None:

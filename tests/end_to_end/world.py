@@ -18,7 +18,9 @@ from typing import Any
 
 import orjson
 from kafka import KafkaProducer
+from typer.testing import CliRunner
 
+from adatkg_cli.main import app
 from adatkg_core.bundle import Bundle
 from adatkg_core.datasets import Dataset
 from adatkg_core.messages import encode_fact, encode_query
@@ -189,14 +191,22 @@ class World:
         until(lambda: self.count(self.topics.deadletter) >= count, f"{count} dead letters")
         return self.records(self.topics.deadletter)
 
-    def newest_snapshot(self, graph: str, folder: Path | None = None) -> Saved:
+    def newest_snapshot(self, graph: str, version: str = VERSION) -> Saved:
         """The state that a worker saved last."""
-        return next(iter(SnapshotStore(str(folder or self.snapshots), graph).newest_first(VERSION, "cpu")))
+        return next(iter(SnapshotStore(str(self.snapshots), graph).newest_first(version, "cpu")))
 
     def end_of(self, graph: str) -> int:
         """The offset after the last event in a graph's partition."""
         with open_log(self.connection, self.topics.events) as reader:
             return reader.bounds(partition_of(graph, self.partitions))[1]
+
+    def command(self, *arguments: str) -> dict[str, Any]:
+        """The JSON that a command prints."""
+        place = {"ADATKG_BOOTSTRAP": self.bootstrap, "ADATKG_TOPIC_PREFIX": self.prefix}
+        result = CliRunner().invoke(app, [*arguments, "--json"], env=place)
+        assert result.exit_code == 0, result.output
+        answer: dict[str, Any] = orjson.loads(result.stdout)
+        return answer
 
     def close(self) -> None:
         """End what is still running."""

@@ -1,0 +1,102 @@
+"""Where graphs come from and where they are kept: bundles from the model store, states from snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import structlog
+
+from adatkg_core.bundle import Bundle, resolve_device
+from adatkg_core.encoder import TextEncoder, load_encoder
+from adatkg_core.errors import AdatkgError
+from adatkg_core.fitness import unfit
+from adatkg_core.model_store import ModelStore
+from adatkg_core.snapshots import Saved, SnapshotStore
+from streams.graph import Graph
+from streams.settings import StreamSettings
+from streams.share import Share
+
+log = structlog.get_logger()
+
+
+class Loader:
+    """Reads and writes the stores for one worker."""
+
+    def __init__(self, settings: StreamSettings, share: Share) -> None:
+        self._settings, self._share = settings, share
+        self._device = resolve_device(settings.device)
+        self._models = ModelStore(settings.models)
+        self._encoders: dict[str, TextEncoder] = {}
+
+    @property
+    def models(self) -> str:
+        """Where the model store is."""
+        return self._models.url
+
+    def present(self, name: str) -> Bundle | None:
+        """The present bundle; where it cannot be used, the one that was present before."""
+        try:
+            line = self._models.line(name)
+        except AdatkgError as error:
+            log.error("model_unusable", graph=name, problem=str(error))
+            return None
+        if not line:
+            log.warning("graph_without_model", graph=name, models=self._models.url)
+        for version in line:
+            try:
+                bundle = self._models.bundle(name, version, self._device)
+                problem = unfit(bundle, None, name, None, True)
+            except AdatkgError as error:
+                problem = str(error)
+            if problem is None:
+                return bundle
+            log.error("model_unusable", graph=name, version=version, problem=problem)
+        return None
+
+    def load(self, name: str, bundle: Bundle, first: int, end: int) -> tuple[Graph, int]:
+        """A graph and the offset it stands at, when the log reaches from `first` to `end`.
+
+        From the newest sound snapshot, else from the state that came with the bundle, else from nothing.
+        """
+        for saved in self._starts(name, bundle):
+            if saved.offset > end:
+                log.warning("snapshot_of_another_log", graph=name, offset=saved.offset, end=end)
+                continue
+            try:
+                graph = self.graph(name, bundle, saved)
+            except AdatkgError as error:
+                log.warning("snapshot_unusable", graph=name, offset=saved.offset, problem=str(error))
+                continue
+            if saved.offset < first:
+                log.error("log_truncated", graph=name, wanted=saved.offset, first=first)
+            return graph, saved.offset
+        if first > 0:
+            log.error("log_truncated", graph=name, wanted=0, first=first)
+        return self.graph(name, bundle, None), first
+
+    def graph(self, name: str, bundle: Bundle, saved: Saved | None) -> Graph:
+        """A graph with this bundle, from what was saved or from nothing."""
+        spec = bundle.model.config.model.encoder
+        if spec not in self._encoders:
+            self._encoders[spec] = load_encoder(spec, device=self._device)
+        return Graph(name, bundle, self._encoders[spec], self._settings, self._share, saved)
+
+    def save(self, saved: Saved) -> None:
+        """Write a snapshot; touches no device."""
+        self._snapshots(saved.graph).save(saved)
+
+    def _starts(self, name: str, bundle: Bundle) -> Iterable[Saved]:
+        yield from self._snapshots(name).newest_first(bundle.version, self._device)
+        try:
+            state = self._models.state(name, bundle.version, self._device)
+        except AdatkgError as error:
+            log.warning("snapshot_unusable", graph=name, problem=str(error))
+        else:
+            if state is not None:
+                yield state
+
+    def _snapshots(self, graph: str) -> SnapshotStore:
+        url = self._settings.snapshots
+        if self._share.name:
+            url = f"{url.rstrip('/')}/{self._share.name}"
+        return SnapshotStore(url, graph, self._settings.keep_snapshots)

@@ -1,0 +1,201 @@
+"""A new bundle takes over while the worker runs: no query unanswered, no answer from a mixed state."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import torch
+
+from adatkg_core.announcements import Announcement, Verdict
+from adatkg_core.bundle import Bundle
+from adatkg_core.encoder import load_encoder
+from adatkg_core.messages import Source
+from adatkg_core.model_store import ModelStore
+from adatkg_core.store import read_artifact, write_artifact
+from adatkg_core.synth import synthesize
+from streams.announce import announce
+from streams.graph import Arrival, Graph
+from streams.settings import StreamSettings
+from streams.share import Share
+from tests.core.small import small_config, small_model
+from tests.end_to_end.world import GRAPH, VERSION, Event, Worker, World, assert_same_answer, ids_of, stream_of, until
+
+LONG = synthesize(120, 5, 60, 40, seed=5)
+OTHER = Bundle(small_model(small_config(), seed=9), GRAPH.relations, (), "small-2")
+
+
+def offline(bundle: Bundle, events: list[Event]) -> dict[str, dict[str, Any]]:
+    """What the engine says to the same log with this bundle, by query."""
+    graph = Graph("g", bundle, load_encoder("hash:24"), StreamSettings(), Share())
+    arrivals = [Arrival(Source(0, i), 0.0, b"g", value) for i, (_, value) in enumerate(events)]
+    answers = [orjson.loads(one.body) for one in graph.apply(arrivals).answered]
+    return {answer["query"]["id"]: answer for answer in answers}
+
+
+def put(world: World, bundle: Bundle, **announcement: Any) -> None:
+    """Put a bundle into the store as the present one and say so."""
+    store = ModelStore(str(world.models))
+    store.put("g", bundle, None)
+    promote(world, bundle.version, **announcement)
+
+
+def promote(world: World, version: str, **announcement: Any) -> None:
+    """Make a bundle present and say so."""
+    ModelStore(str(world.models)).make_present("g", version)
+    announce(world.connection, world.topics, Announcement("g", version, "present", "for a test", **announcement))
+
+
+def in_parts(events: list[Event], parts: int) -> Iterator[list[Event]]:
+    """The events in a few parts of equal size."""
+    size = -(-len(events) // parts)
+    yield from (events[start : start + size] for start in range(0, len(events), size))
+
+
+def assert_each_from_the_version_it_names(world: World, events: list[Event], second: Bundle) -> list[str]:
+    """Compare every answer with the offline engine of its version; returns the versions in log order."""
+    answers = world.await_answers(ids_of(events))
+    first = Bundle(small_model(small_config()), GRAPH.relations, (), VERSION, graph="g")
+    wanted = {bundle.version: offline(bundle, events) for bundle in (first, second)}
+    versions = {}
+    for query, made in answers.items():
+        for answer in made:
+            expected = wanted[answer["model"]][query]
+            assert_same_answer(answer, expected | {key: answer[key] for key in ("id", "source")})
+            versions[answer["source"]["offset"]] = answer["model"]
+    return [versions[offset] for offset in sorted(versions)]
+
+
+def test_a_swap_under_load_leaves_no_query_unanswered_and_mixes_nothing(world: World) -> None:
+    world.add_model("g")
+    worker = world.start_worker(batch_events=64)
+    events = list(stream_of(LONG, "g"))
+    parts = list(in_parts(events, 12))
+    world.publish(parts[0])
+    until(worker.has_answered, "the worker answers")
+
+    def keep_on() -> None:
+        for part in parts[1:]:
+            world.publish(part)
+
+    load = threading.Thread(target=keep_on)
+    load.start()
+    put(world, OTHER)
+    until(lambda: bool(worker.said("swapped")), "the new bundle answers")
+    load.join()
+    world.publish([("g", value.replace(b'"g-', b'"after-')) for _, value in stream_of(LONG, "g", slice(-1, None))])
+    events += [("g", value.replace(b'"g-', b'"after-')) for _, value in stream_of(LONG, "g", slice(-1, None))]
+    versions = assert_each_from_the_version_it_names(world, events, replace(OTHER, graph="g"))
+    assert versions == sorted(versions) and set(versions) == {VERSION, OTHER.version}, "it went back and forth"
+    assert all(len(made) == 1 for made in world.answers().values())
+    assert worker.metric('adatkg_swaps_total{graph="g"}') == 1
+    worker.stop()
+    assert world.newest_snapshot("g", version=OTHER.version).offset == len(events)
+
+
+def test_a_worker_killed_in_the_middle_of_a_swap_comes_back_with_the_new_bundle(world: World) -> None:
+    world.add_model("g")
+    worker = world.start_worker(batch_events=64)
+    events = list(stream_of(LONG, "g"))
+    first, second = events[: len(events) // 2], events[len(events) // 2 :]
+    world.publish(first)
+    world.await_answers(ids_of(first))
+    put(world, OTHER)
+    until(lambda: bool(worker.said("swap_begins")), "the swap begins")
+    worker.kill()
+    world.start_worker(batch_events=64)
+    world.publish(second)
+    versions = assert_each_from_the_version_it_names(world, events, replace(OTHER, graph="g"))
+    assert versions[-1] == OTHER.version
+
+
+def with_nan(place: Path) -> None:
+    tensors, meta = read_artifact(place, "bundle")
+    name = next(iter(tensors))
+    tensors[name] = torch.full_like(tensors[name], torch.nan)
+    write_artifact(place, "bundle", tensors, meta, replace=True)
+
+
+def truncated(place: Path) -> None:
+    file = next(place.glob("tensors*"))
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def for_another_graph(place: Path) -> None:
+    tensors, meta = read_artifact(place, "bundle")
+    write_artifact(place, "bundle", tensors, meta | {"graph": "elsewhere"}, replace=True)
+
+
+def with_other_relations(place: Path) -> None:
+    tensors, meta = read_artifact(place, "bundle")
+    relations = ["Something else", *meta["relations"][1:]]
+    write_artifact(place, "bundle", tensors, meta | {"relations": relations}, replace=True)
+
+
+DAMAGE: dict[str, Callable[[Path], None]] = {
+    "NaN": with_nan,
+    "damaged": truncated,
+    "elsewhere": for_another_graph,
+    "lacks relation": with_other_relations,
+}
+
+
+def has_refused(worker: Worker, count: int) -> bool:
+    return len(worker.said("model_refused")) == count
+
+
+@pytest.mark.timeout(300)
+def test_a_bundle_that_is_not_fit_is_refused_with_the_reason_and_changes_nothing(world: World) -> None:
+    world.add_model("g")
+    worker = world.start_worker()
+    events = list(stream_of(GRAPH, "g"))
+    world.publish(events)
+    world.await_answers(ids_of(events))
+    store = ModelStore(str(world.models))
+    for number, (problem, damage) in enumerate(DAMAGE.items(), start=1):
+        version = f"unfit-{number}"
+        store.put("g", replace(OTHER, version=version), None)
+        damage(world.models / "g" / "bundles" / version)
+        promote(world, version)
+        until(partial(has_refused, worker, number), f"{problem} is refused")
+        assert problem in worker.said("model_refused")[-1]["problem"]
+    put(world, replace(OTHER, version="worse"), verdict=Verdict("all", 0.0, 0.1, 0.2))
+    until(partial(has_refused, worker, len(DAMAGE) + 1), "the worse one is refused")
+    assert "0.1000 against 0.2000" in worker.said("model_refused")[-1]["problem"]
+    assert worker.metric('adatkg_model_refusals_total{graph="g"}') == len(DAMAGE) + 1
+    more = [("g", value.replace(b'"g-', b'"more-')) for _, value in stream_of(GRAPH, "g", slice(-1, None))]
+    world.publish(more)
+    assert {made[0]["model"] for made in world.await_answers(ids_of(more)).values()} == {VERSION}
+    # A start with an unfit bundle as the present one falls back to the line of those before it.
+    worker.kill()
+    world.start_worker()
+    last = [("g", value.replace(b'"g-', b'"last-')) for _, value in stream_of(GRAPH, "g", slice(-1, None))]
+    world.publish(last)
+    assert world.await_answers(ids_of(last))[ids_of(last)[0]][0]["model"] in (VERSION, "worse")
+
+
+def test_an_unknown_relation_waits_as_a_dead_letter_until_a_bundle_knows_it(world: World) -> None:
+    known, unknown = GRAPH.relations[:4], GRAPH.relations[4]
+    young = Bundle(small_model(small_config(), relations=4), known, (), VERSION)
+    store = ModelStore(str(world.models))
+    store.put("g", young, None)
+    store.make_present("g", VERSION)
+    worker = world.start_worker()
+    events = list(stream_of(GRAPH, "g"))
+    world.publish(events)
+    messages = [orjson.loads(value) for _, value in events]
+    refused = [message for message in messages if message["r"] == unknown]
+    letters = world.await_dead_letters(len(refused))
+    assert {letter.header("reason") for letter in letters} == {"unknown-relation"}
+    put(world, OTHER)
+    until(lambda: bool(worker.said("swapped")), "the new bundle answers")
+    world.command("deadletters", "retry", "--reason", "unknown-relation")
+    world.await_answers([message["id"] for message in refused if message["kind"] == "query"])
+    facts = sum(message["kind"] == "fact" for message in refused)
+    until(lambda: worker.metric('adatkg_events_total{graph="g",kind="known"}') == facts, "no fact counts twice")
