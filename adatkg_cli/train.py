@@ -1,4 +1,4 @@
-"""`adatkg train`: learn a bundle from a data set."""
+"""`adatkg train`: learn a bundle from a data set, or from the log."""
 
 from __future__ import annotations
 
@@ -12,6 +12,21 @@ import typer
 
 from adatkg_cli.output import JsonFlag, print_json, stdout
 from adatkg_cli.progress import progress_bar
+from adatkg_cli.stream_options import BootstrapOption, PrefixOption
+from adatkg_cli.train_log import (
+    ArchiveOption,
+    EveryOption,
+    FromLogOption,
+    KeepOption,
+    LogOptions,
+    MarginOption,
+    MetricsHostOption,
+    MetricsPortOption,
+    SliceOption,
+    WarmStartOption,
+    WindowOption,
+    train_from_log,
+)
 
 if TYPE_CHECKING:
     from adatkg_core.bundle import Bundle
@@ -21,12 +36,14 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    examples = "Examples: adatkg train icews14 --config tiny --out bundles/first, or --models models --graph icews14"
+    examples = "Example: adatkg train icews14 --config tiny --out bundles/first"
     app.command(epilog=examples)(train)
 
 
 def train(
-    dataset: Annotated[str, typer.Argument(help="A shipped name (icews14) or a folder in the benchmark layout.")],
+    dataset: Annotated[
+        str | None, typer.Argument(help="A shipped name (icews14) or a folder in the benchmark layout.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of a bare bundle; DIR.training beside it holds the run.")
     ] = None,
@@ -49,9 +66,22 @@ def train(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     replace: Annotated[bool, typer.Option(help="Overwrite a bundle that is already there.")] = False,
+    from_log: FromLogOption = None,
+    every: EveryOption = None,
+    warm_start: WarmStartOption = False,
+    window: WindowOption = 0.1,
+    margin: MarginOption = 0.0,
+    slice: SliceOption = "all",
+    keep: KeepOption = 5,
+    archive: ArchiveOption = None,
+    bootstrap: BootstrapOption = None,
+    topic_prefix: PrefixOption = None,
+    metrics_port: MetricsPortOption = 0,
+    metrics_host: MetricsHostOption = "127.0.0.1",
     json: JsonFlag = False,
 ) -> None:
-    """Train on a data set and write the bundle; run again after a kill, it goes on to the same result.
+    """Train on a data set, or on a graph's log, and write the bundle; run again after a kill, it goes on to the same
+    result.
 
     Settings come from the configuration, then ADATKG_SECTION_KEY variables, then flags.
     """
@@ -59,19 +89,34 @@ def train(
     from adatkg_core.config import environment_overrides, load_config
     from adatkg_core.datasets import load_dataset
     from adatkg_core.encoder import load_encoder
+    from adatkg_core.errors import InputError
     from trainer import train as run_training
 
-    _check_place(out, models, graph, replace)
     overrides = environment_overrides(os.environ) | _overrides(settings or [])
     if epochs is not None:
         overrides["train.epochs"] = epochs
     if seed is not None:
         overrides["train.seed"] = seed
     loaded = load_config(config, overrides)
-    data = load_dataset(dataset)
     chosen = resolve_device(device)
+    if from_log is not None:
+        if dataset is not None or out is not None or graph is not None:
+            raise InputError(
+                "--from-log GRAPH takes facts and graph from the log: leave out DATASET, --out and --graph"
+            )
+        options = LogOptions(
+            from_log, models, archive, every, warm_start, window, margin, slice, keep, metrics_port, metrics_host
+        )
+        train_from_log(options, loaded, chosen, bootstrap, topic_prefix, json)
+        return
+    if dataset is None:
+        raise InputError("say what to train on: a data set, for example icews14, or --from-log GRAPH")
+    if every is not None or warm_start:
+        raise InputError("--every and --warm-start belong to --from-log GRAPH")
+    _check_place(out, models, graph, replace)
+    data = load_dataset(dataset)
     encoder = load_encoder(loaded.model.encoder, device=chosen)
-    work = _work(out, models, graph)
+    work = work or _work(out, models, graph)
     began = time.perf_counter()
     with progress_bar() as report:
         run = run_training(data, loaded, encoder, work, device=chosen, report=report)

@@ -15,8 +15,11 @@ from adatkg_core.messages import Question, Source, Tick, Unusable, decode_event,
 from adatkg_core.snapshots import Saved
 from streams.deadletters import UNCHANGED
 from streams.log import Record
+from streams.prequential import Prequential
 from streams.settings import StreamSettings
 from streams.share import Share
+
+DEPTH = 50  # how far down a ranking is remembered, to be marked when the answer comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class Graph:
         self.name, self.bundle, self.share = name, bundle, share
         self.engine: Engine = bundle.engine(encoder, late=settings.late, max_jump=settings.max_jump, snapshot=snapshot)
         self.known_through = saved.known_through if saved else None
+        self.score = Prequential()
 
     @property
     def version(self) -> str:
@@ -120,6 +124,8 @@ class _Batch:
         self._facts: list[Fact] = []
         self._asked: list[tuple[Arrival, Question]] = []
         self._sees_pending = False  # some question looks beyond the watermark: no further fact may go before it
+        self._told: list[Fact | tuple[int, Question]] = []  # in log order, for the score
+        self._predicted: dict[int, Prediction] = {}
         self._answered: dict[int, Answered] = {}
         self._rejected: dict[int, Rejected] = {}
         self._counts: Counter[str] = Counter()
@@ -143,6 +149,7 @@ class _Batch:
         self._counts["fact"] += 1
         self._counts["late"] += self._reached is not None and fact.t < self._reached
         self._facts.append(fact)
+        self._told.append(fact)
         self._reached = fact.t if self._reached is None else max(self._reached, fact.t)
 
     def tick(self, tick: Tick) -> None:
@@ -166,6 +173,7 @@ class _Batch:
             question = replace(question, query=replace(question.query, t=time))
         self._sees_pending |= self._moves(question.query.t)
         self._asked.append((arrival, question))
+        self._told.append((arrival.source.offset, question))
 
     def reject(self, arrival: Arrival, code: str, detail: str) -> None:
         """The event is of no use; the rest goes on. Of several replicas one says so."""
@@ -178,10 +186,13 @@ class _Batch:
             self._engine.observe(self._facts)
             self._facts = []
         if self._asked:
-            answers = self._engine.predict([question.query for _, question in self._asked])
+            deep = [replace(question.query, k=max(DEPTH, question.query.k)) for _, question in self._asked]
+            answers = self._engine.predict(deep)
             for (arrival, question), answer in zip(self._asked, answers, strict=True):
                 if isinstance(answer, Prediction):
-                    body = encode_prediction(answer, question, self._graph.name, self._graph.version, arrival.source)
+                    self._predicted[arrival.source.offset] = answer
+                    shown = replace(answer, top=answer.top[: question.query.k])
+                    body = encode_prediction(shown, question, self._graph.name, self._graph.version, arrival.source)
                     self._answered[arrival.source.offset] = Answered(arrival, body)
                 else:
                     self._refuse(arrival, answer.code, answer.reason)
@@ -189,9 +200,23 @@ class _Batch:
 
     def outcome(self) -> Outcome:
         """What came of it, in log order."""
+        if not self._silent:
+            self._keep_score()
         answered = [self._answered[offset] for offset in sorted(self._answered)]
         rejected = [self._rejected[offset] for offset in sorted(self._rejected)]
         return Outcome(answered, rejected, self._counts)
+
+    def _keep_score(self) -> None:
+        """Mark answers by the facts that follow them, in the order of the log."""
+        score = self._graph.score
+        for told in self._told:
+            if isinstance(told, Fact):
+                score.happened(told)
+            elif told[0] in self._predicted:
+                prediction = self._predicted[told[0]]
+                score.answered(told[1], prediction, [one.entity for one in prediction.top])
+        if self._reached is not None:
+            score.passed(self._reached)
 
     def _refuse(self, arrival: Arrival, code: str, detail: str) -> None:
         self._rejected[arrival.source.offset] = Rejected(arrival, code, detail)

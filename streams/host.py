@@ -66,6 +66,17 @@ class Done:
 
 
 @dataclass(frozen=True)
+class Look:
+    """What there is to see of a graph: bytes of its state, entities, watermark, who answers and how well."""
+
+    size: int
+    entities: int
+    watermark: int | None
+    version: str
+    scores: dict[str, dict[str, float | int | None]]
+
+
+@dataclass(frozen=True)
 class Capture:
     """States as of one moment: once they are durable, events below `positions` need not come again."""
 
@@ -122,14 +133,15 @@ class Host:
         for saved in capture.states:
             self._loader.save(saved)
 
-    def sizes(self) -> dict[str, tuple[int, int, int | None, str]]:
-        """Of each graph: bytes of its state, entities, watermark, and the version that answers."""
+    def looks(self) -> dict[str, Look]:
+        """What there is to see of each graph."""
         return {
-            name: (
-                sum(tensor.nbytes for tensor in seat.graph.engine.state.tensors.values()),
-                len(seat.graph.engine.catalog),
-                seat.graph.engine.watermark,
-                seat.graph.version,
+            name: Look(
+                size=sum(tensor.nbytes for tensor in seat.graph.engine.state.tensors.values()),
+                entities=len(seat.graph.engine.catalog),
+                watermark=seat.graph.engine.watermark,
+                version=seat.graph.version,
+                scores=seat.graph.score.scores(),
             )
             for partition in self._partitions.values()
             for name, seat in partition.seats.items()
@@ -171,6 +183,7 @@ class Host:
         assert successor is not None
         successor.take_in(stretch, records, self._settings.batch_events)
         if successor.has_reached(seat.offset):
+            successor.graph.score = seat.graph.score  # of the graph's answers, whoever gives them
             seat.graph, seat.successor, seat.dirty = successor.graph, None, True
             return None
         return successor.wants(number, seat.offset, self._settings.batch_events)

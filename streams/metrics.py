@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from streams.host import Look
+
 CONTENT_TYPE = "text/plain; version=0.0.4"  # what generate_latest writes; the web server adds the character set
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _SIZES = (1, 4, 16, 64, 128, 256, 512, 1024, 4096)
@@ -45,6 +47,15 @@ class Metrics:
         )
         self.refusals = Counter("adatkg_model_refusals", "Bundles that were not fit", ["graph"], registry=registry)
         self.model = Gauge("adatkg_model_info", "The bundle that answers", ["graph", "version"], registry=registry)
+        self.score = Gauge(
+            "adatkg_prequential_score",
+            "Of the last queries whose answer came later as a fact",
+            ["graph", "slice", "measure"],
+            registry=registry,
+        )
+        self.scored = Gauge(
+            "adatkg_prequential_queries", "Queries in that window", ["graph", "slice"], registry=registry
+        )
         self._oldest: float | None = None  # when the oldest event came that is not durable yet
         self.age.set_function(lambda: 0.0 if self._oldest is None else time.monotonic() - self._oldest)
 
@@ -54,16 +65,21 @@ class Metrics:
             for kind, number in counts.items():
                 self.events.labels(graph, kind).inc(number)
 
-    def sizes(self, graphs: Mapping[str, tuple[int, int, int | None, str]]) -> None:
-        """Size of state, entities and watermark of each graph; those that moved elsewhere are no longer shown."""
-        for gauge in (self.state, self.entities, self.watermark, self.model):
+    def show(self, looks: Mapping[str, Look]) -> None:
+        """What there is to see of each graph; those that moved elsewhere are no longer shown."""
+        for gauge in (self.state, self.entities, self.watermark, self.model, self.score, self.scored):
             gauge.clear()
-        for graph, (size, entities, watermark, version) in graphs.items():
-            self.model.labels(graph, version).set(1)
-            self.state.labels(graph).set(size)
-            self.entities.labels(graph).set(entities)
-            if watermark is not None:
-                self.watermark.labels(graph).set(watermark)
+        for graph, look in looks.items():
+            self.state.labels(graph).set(look.size)
+            self.entities.labels(graph).set(look.entities)
+            self.model.labels(graph, look.version).set(1)
+            if look.watermark is not None:
+                self.watermark.labels(graph).set(look.watermark)
+            for name, scores in look.scores.items():
+                self.scored.labels(graph, name).set(scores["count"] or 0)
+                for measure, value in scores.items():
+                    if measure != "count" and value is not None:
+                        self.score.labels(graph, name, measure).set(value)
 
     def durable_up_to(self, oldest: float | None) -> None:
         """What came before this moment is durable; None: everything is."""

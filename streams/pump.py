@@ -18,7 +18,7 @@ import structlog
 from adatkg_core.messages import Source
 from streams.deadletters import UNCHANGED, dead_letter_headers, header
 from streams.graph import Arrival, Rejected
-from streams.host import Done, Host
+from streams.host import Done, Host, Look
 from streams.metrics import Metrics
 from streams.sender import Message, Sender
 from streams.settings import StreamSettings
@@ -219,7 +219,12 @@ class Pump:
                 self._metrics.lag.labels(str(number)).set(max(0, highwater - offset - 1))
         if time.monotonic() - self._measured > MEASURE_EVERY:
             self._measured = time.monotonic()
-            self._metrics.sizes(await self.on_device(self._host.sizes))
+            self._metrics.show(await self.looks())
+
+    async def looks(self) -> dict[str, Look]:
+        """What there is to see of each graph."""
+        looks: dict[str, Look] = await self.on_device(self._host.looks)
+        return looks
 
     async def on_device(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Run something on the one thread that touches the device, in turn with the batches."""

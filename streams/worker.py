@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,13 @@ def _add_pages(app: faust.App, pump: Pump, metrics: Metrics) -> None:
         async def get(self, request: Request) -> Response:
             ready = pump.ready
             return self.json({"ready": ready}, status=200 if ready else 503)
+
+    @app.page("/scores")
+    class Scores(View):
+        """Who answers for each graph, and how well its last answers fitted what then happened."""
+
+        async def get(self, request: Request) -> Response:
+            return self.json({name: asdict(look) for name, look in (await pump.looks()).items()})
 
     @app.page("/metrics")
     class MetricsPage(View):

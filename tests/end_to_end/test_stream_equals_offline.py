@@ -41,6 +41,9 @@ def test_mrr_measured_in_the_stream_is_the_one_that_evaluate_reports(world: Worl
     alone = [orjson.loads(line)["rank"] for line in (tmp_path / "ranks").read_bytes().splitlines()]
     # Near ties may swap places by rounding; nearly all single ranks are the same too.
     assert (Counter(alone) & Counter(ranks.values())).total() > 0.999 * len(ranks)
+    # The same score, kept by the worker itself as the facts come, over a window.
+    recent = orjson.loads(worker.page("/scores")[1])["icews14"]["scores"]["all"]
+    assert recent["count"] == 1_000 and 0.2 < recent["mrr"] < 0.8
     known = worker.metric('adatkg_events_total{graph="icews14",kind="known"}')
     assert known == report["facts"] - len(data.split("test")) > 0
 
