@@ -37,13 +37,13 @@ def test_mrr_measured_in_the_stream_is_the_one_that_evaluate_reports(world: Worl
     ranks = {one["id"]: rank for one in answers for rank in one["ranks"].values()}
     mrr = sum(1 / rank for rank in ranks.values()) / len(ranks)
     assert len(ranks) == len(answers) == offline["count"]
-    assert mrr == pytest.approx(offline["mrr"], abs=5e-5) and mrr > 0.3
+    assert mrr == pytest.approx(offline["mrr"], abs=5e-5) and mrr > 0.1
     alone = [orjson.loads(line)["rank"] for line in (tmp_path / "ranks").read_bytes().splitlines()]
     # Near ties may swap places by rounding; nearly all single ranks are the same too.
     assert (Counter(alone) & Counter(ranks.values())).total() > 0.999 * len(ranks)
     # The same score, kept by the worker itself as the facts come, over a window.
     recent = orjson.loads(worker.page("/scores")[1])["icews14"]["scores"]["all"]
-    assert recent["count"] == 1_000 and 0.2 < recent["mrr"] < 0.8
+    assert recent["count"] == 1_000 and 0.1 < recent["mrr"] < 0.9
     known = worker.metric('adatkg_events_total{graph="icews14",kind="known"}')
     assert known == report["facts"] - len(data.split("test")) > 0
 
