@@ -36,6 +36,7 @@ from adatkg_core.state import GraphState
 from adatkg_core.together import score_together
 from trainer.checkpoint import Progress, load_checkpoint, save_checkpoint
 from trainer.questions import batches, learned, other_answers, with_strangers
+from trainer.warm_start import start_from
 
 WARM_UP = 0.05  # share of all steps until the full learning rate
 FLOOR = 0.02  # share of the learning rate that is left at the end
@@ -61,9 +62,10 @@ def train(
     work: Path,
     *,
     device: str = "cpu",
+    warm: Bundle | None = None,
     report: Report = lambda stage, done, total: None,
 ) -> Run:
-    """Learn from the train split, choose the epoch on the valid split.
+    """Learn from the train split, from what `warm` has learned if it is given; choose the epoch on the valid split.
 
     `work` holds the checkpoint and `curves.jsonl`; a run that was killed goes on from there to the same result.
     """
@@ -77,13 +79,15 @@ def train(
     torch.manual_seed(config.train.seed)
     n = int(facts[:, [0, 2]].max()) + 1  # numbered by first appearance: the entities of train come first
     model = AdaTKG(config, relations, n).to(device)
+    if warm is not None:
+        start_from(warm, model, dataset.relations, dataset.entities)
     state = GraphState(config, relations.shape[1], dataset.n_relations, torch.device(device))
     state.reserve(n)
     state.entities = n
     state.tensors["text"][:n] = names[:n].to(device)
 
     optimizer, schedule = _optimizer(model, config, steps=config.train.epochs * _steps(facts, config))
-    fingerprint = _fingerprint(dataset, config, encoder)
+    fingerprint = _fingerprint(dataset, config, encoder, warm)
     progress = load_checkpoint(work, fingerprint, model, optimizer, schedule)
     lookup = _Names(encoder.name, encoder.dim, dict(zip(map(text_of, dataset.entities), names, strict=True)))
     while progress.epoch < config.train.epochs:
@@ -247,10 +251,14 @@ def _steps(facts: Facts, config: Config) -> int:
     return sum(2 if config.train.protocol == "snapshot" else -(-size // config.train.batch) for size in sizes)
 
 
-def _fingerprint(dataset: Dataset, config: Config, encoder: TextEncoder) -> str:
+def _fingerprint(dataset: Dataset, config: Config, encoder: TextEncoder, warm: Bundle | None) -> str:
     digest = hashlib.sha256(dataset.facts.tobytes())
     plain = replace(config, train=replace(config.train, patience=0)).as_dict()
     digest.update(orjson.dumps([dataset.entities, dataset.relations, plain, encoder.name], option=orjson.OPT_SORT_KEYS))
+    if dataset.bounds is not None:
+        digest.update(orjson.dumps(dataset.bounds))
+    if warm is not None:
+        digest.update(warm.model.fingerprint().encode())
     return digest.hexdigest()
 
 
