@@ -1,0 +1,86 @@
+"""Candidate and present bundle on the same newest window, each query from the facts before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from adatkg_core.announcements import Verdict
+from adatkg_core.bundle import Bundle
+from adatkg_core.datasets import Dataset
+from adatkg_core.encoder import TextEncoder
+from adatkg_core.evaluation import aligned, measure
+from adatkg_core.ranking import SliceIndex
+
+Report = Callable[[str, int, int], None]
+
+
+def judge(
+    candidate: tuple[Bundle, TextEncoder],
+    present: tuple[Bundle, TextEncoder] | None,
+    dataset: Dataset,
+    slice: str,
+    margin: float,
+    report: Report = lambda stage, done, total: None,
+) -> Verdict | None:
+    """Both have seen the same past and choose among the same entities; None where the slice has no query."""
+    others = present[0].entities if present else ()
+    mine = window_score(*candidate, dataset, slice, others, lambda done, total: report("candidate", done, total))
+    if mine is None:
+        return None
+    theirs = None
+    if present is not None:
+        others = candidate[0].entities
+        theirs = window_score(*present, dataset, slice, others, lambda done, total: report("present", done, total))
+    return Verdict(slice, margin, mine, theirs)
+
+
+def window_score(
+    bundle: Bundle,
+    encoder: TextEncoder,
+    dataset: Dataset,
+    slice: str,
+    others: Sequence[str] = (),
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> float | None:
+    """The MRR over a slice of the valid split; None for an empty slice.
+
+    Facts whose relation the bundle does not know stay out of its state, and asked about them it gains nothing.
+    """
+    engine = bundle.engine(encoder, (*others, *dataset.entities))
+    dataset = aligned(dataset, engine.catalog.names, dataset.relations)
+    index = SliceIndex(dataset.facts, dataset.split("train"), dataset.n_entities, engine.device)
+    window = torch.from_numpy(dataset.split("valid")).to(engine.device)
+    subject, other = torch.cat((window[:, 0], window[:, 2])), torch.cat((window[:, 2], window[:, 0]))
+    count = int(index.masks(subject, other, window[:, 3].repeat(2))[slice].sum())
+    if count == 0:
+        return None
+    known = _known_part(dataset, bundle.relations)
+    if not len(known.split("valid")):
+        return 0.0
+    asked, of = 0, 2 * len(known.split("valid"))
+
+    def tell(more: int) -> None:
+        nonlocal asked
+        asked += more
+        report(asked, of)
+
+    total = torch.zeros((), dtype=torch.float64, device=engine.device)
+    for one in measure(engine, known, "valid", progress=tell, baseline=False):
+        # Whether an entity is new is a matter of all facts, also of those that this bundle cannot read.
+        mask = index.masks(one.subject, one.answer, torch.full_like(one.subject, one.time))[slice]
+        total += one.ranks.realistic.reciprocal()[mask].sum()
+    return float(total) / count
+
+
+def _known_part(dataset: Dataset, relations: tuple[str, ...]) -> Dataset:
+    """The facts with these relations, numbered as they are here."""
+    row = {name: i for i, name in enumerate(relations)}
+    rows = np.array([row.get(name, -1) for name in dataset.relations], dtype=np.int64)
+    kind = rows[dataset.facts[:, 1]]
+    facts = dataset.facts[kind >= 0]
+    facts[:, 1] = kind[kind >= 0]
+    return replace(dataset, relations=relations, facts=facts)
