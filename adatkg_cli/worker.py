@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -33,12 +34,22 @@ def worker(
 
     Settings come from the file, then ADATKG_STREAM_* variables, then flags. Pages: /health, /ready, /metrics.
     """
-    from streams.service import serve
+    import structlog
+
+    from adatkg_core.errors import AdatkgError, InputError
+    from streams.service import AGAIN, serve
     from streams.settings import load_settings
 
     flags = {"models": models, "snapshots": snapshots, "device": device, "group": group}
     settings = load_settings(config, flags | {"web_host": web_host, "web_port": web_port} | _replica(replica))
-    connection, topics = reach(bootstrap, topic_prefix)
+    while True:
+        try:
+            connection, topics = reach(bootstrap, topic_prefix)
+            break
+        except AdatkgError as error:
+            if AGAIN not in os.environ or isinstance(error, InputError):
+                raise
+            structlog.get_logger().warning("broker_away", problem=str(error))
     raise typer.Exit(serve(settings, connection, topics))
 
 

@@ -11,6 +11,8 @@ from adatkg_core.catalog import Catalog
 from adatkg_core.events import Answer, Query
 from adatkg_core.ranking import rank_targets
 
+BLOCK = 1_024  # names ranked at once; bounds memory, never changes a rank
+
 
 def top_lists(scores: Tensor, queries: Sequence[Query], catalog: Catalog) -> list[tuple[Answer, ...]]:
     """The best candidates of each query among the visible ones, scores [B, N], without those it excludes."""
@@ -40,15 +42,17 @@ def exact_ranks(
     result: list[dict[str, float]] = [{} for _ in queries]
     if not asked:
         return result
-    row = torch.tensor([i for i, _ in asked], device=scores.device)
-    target = torch.tensor([place[name] for _, name in asked], device=scores.device)
-    hidden = target >= visible
-    own = scores[row, target].masked_fill(~hidden, -torch.inf).unsqueeze(1)
-    lines = torch.cat((scores[row][:, :visible], own), 1)
-    excluded = _excluded([queries[i].exclude for i, _ in asked], catalog, lines[:, :visible])
-    ranks = rank_targets(lines, torch.where(hidden, visible, target), excluded).realistic.tolist()
-    for (i, name), rank in zip(asked, ranks, strict=True):
-        result[i][name] = rank
+    for start in range(0, len(asked), BLOCK):
+        part = asked[start : start + BLOCK]
+        row = torch.tensor([i for i, _ in part], device=scores.device)
+        target = torch.tensor([place[name] for _, name in part], device=scores.device)
+        hidden = target >= visible
+        own = scores[row, target].masked_fill(~hidden, -torch.inf).unsqueeze(1)
+        lines = torch.cat((scores[row][:, :visible], own), 1)
+        excluded = _excluded([queries[i].exclude for i, _ in part], catalog, lines[:, :visible])
+        ranks = rank_targets(lines, torch.where(hidden, visible, target), excluded).realistic.tolist()
+        for (i, name), rank in zip(part, ranks, strict=True):
+            result[i][name] = rank
     return result
 
 

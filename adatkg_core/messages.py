@@ -21,7 +21,8 @@ from adatkg_core.shapes import mismatch
 VERSION = 1
 MAX_BYTES = 1 << 20  # of an event; one larger is no fact and no question
 MAX_NAME = 1_000  # characters
-MAX_NAMES = 100_000  # in rank_of or exclude
+MAX_EXCLUDED = 100_000  # names in exclude
+MAX_RANKED = 1_000  # names in rank_of: each is ranked against all candidates
 MAX_K = 10_000
 NEXT = "next"  # as a query's time: the one after the watermark
 
@@ -93,12 +94,15 @@ def _name(key: str, value: Any) -> str:
     return value
 
 
-def _names(key: str, value: Any) -> list[str]:
-    if type(value) is not list:
-        raise Unusable("wrong-type", f"{key} is {_shown(value)}: it must be a list of names")
-    if len(value) > MAX_NAMES:
-        raise Unusable("bad-value", f"{key} has {len(value)} names: at most {MAX_NAMES}")
-    return [_name(key, item) for item in value]
+def _names(most: int) -> Field:
+    def check(key: str, value: Any) -> list[str]:
+        if type(value) is not list:
+            raise Unusable("wrong-type", f"{key} is {_shown(value)}: it must be a list of names")
+        if len(value) > most:
+            raise Unusable("bad-value", f"{key} has {len(value)} names: at most {most}")
+        return [_name(key, item) for item in value]
+
+    return Field({"type": "array", "items": _NAME_SCHEMA, "maxItems": most}, check, required=False)
 
 
 def _time(key: str, value: Any) -> int | str:
@@ -133,7 +137,6 @@ _ISO_SCHEMA = {"type": "string", "description": "an ISO 8601 time, floored to th
 NAME = Field(_NAME_SCHEMA, _name)
 TIME = Field({"anyOf": [_TICK_SCHEMA, _ISO_SCHEMA]}, _time)
 QUERY_TIME = Field({"anyOf": [_TICK_SCHEMA, _ISO_SCHEMA, {"const": NEXT}]}, _time)
-NAMES = Field({"type": "array", "items": _NAME_SCHEMA, "maxItems": MAX_NAMES}, _names, required=False)
 COUNT = Field({"type": "integer", "minimum": 0, "maximum": MAX_K, "default": 10}, _count, required=False)
 SOME_NAME = Field(_NAME_SCHEMA, _name, required=False)
 
@@ -146,8 +149,8 @@ EVENTS: dict[str, dict[str, Field]] = {
         "o": SOME_NAME,
         "t": QUERY_TIME,
         "k": COUNT,
-        "rank_of": NAMES,
-        "exclude": NAMES,
+        "rank_of": _names(MAX_RANKED),
+        "exclude": _names(MAX_EXCLUDED),
     },
     "tick": {"t": TIME},
 }
@@ -338,13 +341,13 @@ def _tick(time: int | str, clock: Clock | None) -> int:
     if isinstance(time, int):
         return time
     if clock is None:
-        raise Unusable("bad-time", f"t is {time!r}, but nothing is known of this graph's calendar: send whole ticks")
+        raise Unusable("bad-time", f"t is {_shown(time)}, but this graph has no calendar: send whole ticks")
     try:
         tick = clock.tick(time)
     except ValueError as error:
         raise Unusable("bad-time", f"t is {_shown(time)}: neither a whole tick nor an ISO time") from error
     if abs(tick) > LAST_TIME:
-        raise Unusable("bad-time", f"t is {time!r}: tick {tick} does not fit into 32 bits")
+        raise Unusable("bad-time", f"t is {_shown(time)}: tick {tick} does not fit into 32 bits")
     return tick
 
 
@@ -359,7 +362,7 @@ def _question(found: dict[str, Any], clock: Clock | None) -> Question:
         s=found.get("s"),
         o=found.get("o"),
         k=found.get("k", 10),
-        rank_of=tuple(found.get("rank_of", ())),
+        rank_of=tuple(dict.fromkeys(found.get("rank_of", ()))),
         exclude=tuple(found.get("exclude", ())),
     )
     return Question(found["id"], query, found, follows)
@@ -370,5 +373,7 @@ def _listed(kind: str) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, (dict, list)):  # may be nested deeper than Python can follow
+        return "an object" if isinstance(value, dict) else "a list"
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

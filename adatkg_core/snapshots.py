@@ -29,8 +29,8 @@ log = structlog.get_logger()
 class Saved:
     """A state, the bundle that made it, and what of the log is in it.
 
-    `offset` is that of the next event to apply. Facts up to the time `known_through` came from files: where the log
-    brings them again, they are known already.
+    `offset` is that of the next event to apply, in the stretch of log that `log` names; empty: in any that begins
+    anew. Facts up to the time `known_through` came from files: where the log brings them again, they are known already.
     """
 
     snapshot: Snapshot
@@ -38,6 +38,7 @@ class Saved:
     version: str
     offset: int
     known_through: int | None = None
+    log: str = ""
 
 
 def write_snapshot(url: str, saved: Saved) -> None:
@@ -47,6 +48,7 @@ def write_snapshot(url: str, saved: Saved) -> None:
         "version": saved.version,
         "offset": saved.offset,
         "known_through": saved.known_through,
+        "log": saved.log,
         "engine": saved.snapshot.meta,
     }
     write_artifact(url, KIND, saved.snapshot.tensors, meta)
@@ -64,16 +66,17 @@ def read_snapshot(url: str, device: str = "cpu") -> Saved:
             str(meta["version"]),
             int(meta["offset"]),
             None if known is None else int(known),
+            str(meta.get("log", "")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"snapshot {url}: its description lacks {error}; it was made by another program") from error
 
 
 class SnapshotStore:
-    """The snapshots of one graph, named so that the newest sorts last."""
+    """The snapshots of one graph from one stretch of log, named so that the newest sorts last."""
 
-    def __init__(self, url: str, graph: str, keep: int = 3) -> None:
-        self._folder = posixpath.join(url, safe_name(graph))
+    def __init__(self, url: str, graph: str, stretch: str, keep: int = 3) -> None:
+        self._folder = posixpath.join(url, safe_name(graph), safe_name(stretch))
         self._graph, self._keep = graph, keep
 
     def save(self, saved: Saved) -> str:

@@ -112,10 +112,7 @@ def read_artifact(
     """The tensors, on `device`, and the metadata of an artifact whose every checksum holds; any damage is an
     InputError that says what is wrong."""
     place = _locate(url)
-    files = _read_manifest(place, kind)
-    meta = _parse(_read_verified(place, kind, files["meta"]))
-    if meta is None:
-        _refuse(place, kind, f"{files['meta'].name} is not a JSON object")
+    files, meta = _read_described(place, kind)
     data = _read_verified(place, kind, files["tensors"])
     try:
         with torch.device("cpu"):  # the library would make empty tensors on the default device
@@ -123,6 +120,12 @@ def read_artifact(
     except (SafetensorError, AssertionError, KeyError, RuntimeError, ValueError) as error:
         _refuse(place, kind, f"{files['tensors'].name} is not a safetensors file ({_one_line(error)})")
     return {name: tensor.to(device) for name, tensor in tensors.items()}, meta
+
+
+def read_meta(url: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], int]:
+    """The metadata of an artifact and the size of all its files in bytes; its tensors stay unread and unchecked."""
+    files, meta = _read_described(_locate(url), kind)
+    return meta, sum(file.size for file in files.values())
 
 
 def artifact_exists(url: str | os.PathLike[str]) -> bool:
@@ -248,7 +251,11 @@ def _move_to(target: Path, stage: Path) -> None:
     for path in stage.iterdir():
         _sync(path)
     _sync(stage)
-    os.rename(stage, target)
+    try:
+        os.rename(stage, target)
+    except OSError:
+        if not (target / MANIFEST).is_file():  # else another writer of the same thing was faster
+            raise
     _sync(target.parent)
 
 
@@ -309,6 +316,14 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _read_described(place: _Place, kind: str) -> tuple[dict[str, _File], dict[str, Any]]:
+    files = _read_manifest(place, kind)
+    meta = _parse(_read_verified(place, kind, files["meta"]))
+    if meta is None:
+        _refuse(place, kind, f"{files['meta'].name} is not a JSON object")
+    return files, meta
 
 
 def _read_manifest(place: _Place, kind: str) -> dict[str, _File]:

@@ -93,9 +93,9 @@ class Graph:
         """The bundle that answers."""
         return self.bundle.version
 
-    def capture(self, offset: int) -> Saved:
-        """A copy of everything, as of before the event at `offset`."""
-        return Saved(self.engine.snapshot(), self.name, self.version, offset, self.known_through)
+    def capture(self, offset: int, log: str) -> Saved:
+        """A copy of everything, as of before the event at `offset` of this stretch of log."""
+        return Saved(self.engine.snapshot(), self.name, self.version, offset, self.known_through, log)
 
     def apply(self, arrivals: Sequence[Arrival], *, silent: bool = False) -> Outcome:
         """Take in events in log order. Silent: only the state follows, since others have answered for it."""

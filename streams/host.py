@@ -23,15 +23,17 @@ from adatkg_core.snapshots import Saved
 from streams.connection import Connection
 from streams.graph import Answered, Arrival, Graph, Outcome, Rejected, arrival_of
 from streams.loader import Loader
-from streams.log import LogReader, Record, open_log
+from streams.log import LogReader, Record, open_log, partition_of
 from streams.settings import StreamSettings
 from streams.share import Share
 from streams.successor import Stretch, Successor
-from streams.topics import Topics
+from streams.topics import EventLog, Topics, event_log
 
 CATCH_UP = 4_096  # events applied at once while catching up
 LOOK_AGAIN = 5.0  # seconds until the store is asked again for a graph's first model
 STALE = 500_000  # offsets: a graph that is idle for so long in a busy partition is saved again, to be found sooner
+ABSENT = 10_000  # graphs without a model that are remembered
+PARTITIONER = "place keys by murmur2, as Kafka's own clients do, and never change the topic's partitions"
 RETRY = 2.0  # seconds before loading or catching up is tried again
 log = structlog.get_logger()
 K = TypeVar("K")
@@ -44,7 +46,6 @@ class _Seat:
     graph: Graph
     offset: int
     saved: int  # the offset that its newest snapshot stands at
-    dirty: bool = False
     successor: Successor | None = None  # the same graph with another bundle, on its way to the same offset
 
 
@@ -82,6 +83,7 @@ class Capture:
 
     states: tuple[Saved, ...]
     positions: dict[int, int]
+    seats: tuple[_Seat, ...] = field(repr=False, default=())  # whose states these are
 
 
 class Host:
@@ -93,6 +95,7 @@ class Host:
         self._loader = Loader(settings, self._share)
         self._partitions: dict[int, _Partition] = {}
         self._given_up = threading.Event()
+        self._event_log: EventLog | None = None
 
     def give_up(self) -> None:
         """Called from any thread when the worker ends: what waits for a broker or a store waits no longer."""
@@ -103,11 +106,13 @@ class Host:
     def process(self, arrivals: Sequence[Arrival]) -> Done:
         """Take in events as they were delivered: in order within a partition, perhaps again, perhaps after a gap."""
         done = Done()
-        for partition, some in _grouped(arrivals, lambda arrival: arrival.source.partition):
-            fresh = self._unseen(partition, some)
-            if fresh:
-                self._deal_out(partition, fresh, done)
-                self._partitions[partition].next = fresh[-1].source.offset + 1
+        for number, some in _grouped(arrivals, lambda arrival: arrival.source.partition):
+            partition = self._partitions.setdefault(number, _Partition(some[0].source.offset))
+            for run in _runs(some, partition.next):
+                if run[0].source.offset > partition.next and partition.seats:
+                    self._fill_gap(number, run[0].source.offset)
+                self._deal_out(number, run, done)
+                partition.next = run[-1].source.offset + 1
         return done
 
     def keep_only(self, partitions: Iterable[int]) -> None:
@@ -119,19 +124,26 @@ class Host:
 
     def capture(self) -> Capture:
         """Copies of the states that have changed since they were last saved."""
-        states = []
-        for partition in self._partitions.values():
+        states, seats = [], []
+        for number, partition in self._partitions.items():
             for seat in partition.seats.values():
                 offset = max(seat.offset, partition.next)
-                if seat.dirty or offset - seat.saved > STALE:
-                    states.append(seat.graph.capture(offset))
-                    seat.dirty, seat.saved = False, offset
-        return Capture(tuple(states), {number: one.next for number, one in self._partitions.items()})
+                if seat.offset > seat.saved or offset - seat.saved > STALE:
+                    states.append(seat.graph.capture(offset, self._log().stretch(number)))
+                    seats.append(seat)
+        positions = {number: one.next for number, one in self._partitions.items()}
+        return Capture(tuple(states), positions, tuple(seats))
 
     def save(self, capture: Capture) -> None:
         """Write captured states; this touches no device and may run beside `process`."""
         for saved in capture.states:
             self._loader.save(saved)
+
+    def saved(self, capture: Capture) -> None:
+        """The captured states are durable."""
+        for seat, saved in zip(capture.seats, capture.states, strict=True):
+            if seat.graph.version == saved.version:
+                seat.saved = saved.offset
 
     def looks(self) -> dict[str, Look]:
         """What there is to see of each graph."""
@@ -184,7 +196,7 @@ class Host:
         successor.take_in(stretch, records, self._settings.batch_events)
         if successor.has_reached(seat.offset):
             successor.graph.score = seat.graph.score  # of the graph's answers, whoever gives them
-            seat.graph, seat.successor, seat.dirty = successor.graph, None, True
+            seat.graph, seat.successor, seat.saved = successor.graph, None, -1
             return None
         return successor.wants(number, seat.offset, self._settings.batch_events)
 
@@ -202,22 +214,21 @@ class Host:
                 return number, partition.seats[name]
         return None
 
-    def _unseen(self, number: int, arrivals: Sequence[Arrival]) -> list[Arrival]:
-        """Without those that came before; what was delivered to others in the meantime is read from the log."""
-        first = arrivals[0].source.offset
-        partition = self._partitions.setdefault(number, _Partition(first))
-        if first > partition.next and partition.seats:
-            seats = list(partition.seats.values())
-            self._insist(lambda: self._catch_up(number, seats, first), f"partition {number}")
-        return [arrival for arrival in arrivals if arrival.source.offset >= partition.next]
+    def _fill_gap(self, number: int, end: int) -> None:
+        """What was delivered to others in the meantime is read from the log."""
+        seats = list(self._partitions[number].seats.values())
+        self._insist(lambda: self._catch_up(number, seats, end), f"partition {number}")
 
     def _deal_out(self, number: int, arrivals: Sequence[Arrival], done: Done) -> None:
         for key, some in _grouped(arrivals, lambda arrival: arrival.key):
             try:
                 name = decode_graph(key)
             except Unusable as problem:
-                if self._share.leads:
-                    done.rejected += [("", Rejected(arrival, problem.code, problem.detail)) for arrival in some]
+                done.rejected += self._reported("", some, problem)
+                continue
+            if partition_of(name, self._log().partitions) != number:
+                misplaced = Unusable("wrong-partition", f"graph {name} does not belong here: {PARTITIONER}")
+                done.rejected += self._reported(name, some, misplaced)
                 continue
             seat = self._seat(number, name, some[0].source.offset)
             if seat is None:
@@ -225,13 +236,15 @@ class Host:
             else:
                 fresh = [arrival for arrival in some if arrival.source.offset >= seat.offset]
                 outcome = seat.graph.apply(fresh)
-                seat.offset, seat.dirty = max(seat.offset, some[-1].source.offset + 1), True
+                seat.offset = max(seat.offset, some[-1].source.offset + 1)
                 if seat.successor is not None:
                     seat.successor.overhear(fresh)
             done.answered += outcome.answered
             done.answers[name] += len(outcome.answered)
             done.rejected += [(name, rejected) for rejected in outcome.rejected]
-            done.counts[name] = done.counts.get(name, Counter()) + outcome.counts
+            # A graph without a model may be a producer's mistake, of which there can be many: they count as one.
+            known = name if seat is not None else ""
+            done.counts[known] = done.counts.get(known, Counter()) + outcome.counts
 
     def _without_model(self, name: str, arrivals: Sequence[Arrival]) -> Outcome:
         """Facts wait in the log, where the first model will find them; a question cannot wait."""
@@ -258,8 +271,10 @@ class Host:
             return partition.seats[name]
         if partition.absent.get(name, 0.0) > time.monotonic():
             return None
-        bundle = self._loader.present(name)
+        bundle = self._insist(lambda: self._loader.present(name), f"graph {name}")
         if bundle is None:
+            if len(partition.absent) >= ABSENT:
+                partition.absent.clear()
             partition.absent[name] = time.monotonic() + LOOK_AGAIN
             return None
         began = time.perf_counter()
@@ -272,10 +287,13 @@ class Host:
         return seat
 
     def _load(self, number: int, name: str, bundle: Bundle) -> _Seat:
-        with open_log(self._connection, self._topics.events) as reader:
-            first, end = reader.bounds(number)
-        graph, offset = self._loader.load(name, bundle, first, end)
+        first, end = self._bounds(number)
+        graph, offset = self._loader.load(name, bundle, self._log().stretch(number), first, end)
         return _Seat(graph, offset, offset)
+
+    def _bounds(self, number: int) -> tuple[int, int]:
+        with open_log(self._connection, self._topics.events) as reader:
+            return reader.bounds(number)
 
     def _catch_up(self, number: int, seats: Sequence[_Seat], end: int) -> None:
         """Bring graphs of one partition to the state right before `end`; their answers were given before."""
@@ -296,8 +314,12 @@ class Host:
             nonlocal applied
             applied += len(waiting[key])
             seats[key].graph.apply(waiting[key], silent=True)
-            seats[key].offset, seats[key].dirty = waiting[key][-1].source.offset + 1, True
+            seats[key].offset = waiting[key][-1].source.offset + 1
+            if (successor := seats[key].successor) is not None:
+                successor.overhear(waiting[key])
             waiting[key] = []
+            if self._given_up.is_set():
+                raise AdatkgError(f"partition {number}: the worker ends while it catches up at {seats[key].offset}")
 
         for record in reader.read(number, start, end):
             if record.key in seats and record.offset >= seats[record.key].offset:
@@ -309,6 +331,16 @@ class Host:
                 apply(key)
             seat.offset = max(seat.offset, end)
         return applied
+
+    def _log(self) -> EventLog:
+        if self._event_log is None:
+            self._event_log = self._insist(lambda: event_log(self._connection, self._topics), self._topics.events)
+        return self._event_log
+
+    def _reported(self, name: str, arrivals: Sequence[Arrival], problem: Unusable) -> list[tuple[str, Rejected]]:
+        if not self._share.leads:
+            return []
+        return [(name, Rejected(arrival, problem.code, problem.detail)) for arrival in arrivals]
 
     def _insist(self, work: Callable[[], K], what: str) -> K:
         """Try until it works: a broker or a store that is away comes back, and no event may be lost meanwhile."""
@@ -327,3 +359,19 @@ def _grouped(arrivals: Sequence[Arrival], key: Callable[[Arrival], K]) -> Iterab
     for arrival in arrivals:
         groups.setdefault(key(arrival), []).append(arrival)
     return groups.items()
+
+
+def _runs(arrivals: Sequence[Arrival], start: int) -> Iterable[list[Arrival]]:
+    """Runs of offsets without a gap from `start` on; what comes again, within the batch too, is left out."""
+    run: list[Arrival] = []
+    for arrival in arrivals:
+        offset = arrival.source.offset
+        if offset < start:
+            continue
+        if run and offset > start:
+            yield run
+            run = []
+        run.append(arrival)
+        start = offset + 1
+    if run:
+        yield run

@@ -8,7 +8,7 @@ import structlog
 
 from adatkg_core.bundle import Bundle, resolve_device
 from adatkg_core.encoder import TextEncoder, load_encoder
-from adatkg_core.errors import AdatkgError
+from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.fitness import unfit
 from adatkg_core.model_store import ModelStore
 from adatkg_core.snapshots import Saved, SnapshotStore
@@ -34,10 +34,10 @@ class Loader:
         return self._models.url
 
     def present(self, name: str) -> Bundle | None:
-        """The present bundle; where it cannot be used, the one that was present before."""
+        """The present bundle; where it is damaged, the one that was present before. A store that is away raises."""
         try:
             line = self._models.line(name)
-        except AdatkgError as error:
+        except InputError as error:
             log.error("model_unusable", graph=name, problem=str(error))
             return None
         if not line:
@@ -46,20 +46,20 @@ class Loader:
             try:
                 bundle = self._models.bundle(name, version, self._device)
                 problem = unfit(bundle, None, name, None, True)
-            except AdatkgError as error:
+            except InputError as error:
                 problem = str(error)
             if problem is None:
                 return bundle
             log.error("model_unusable", graph=name, version=version, problem=problem)
         return None
 
-    def load(self, name: str, bundle: Bundle, first: int, end: int) -> tuple[Graph, int]:
-        """A graph and the offset it stands at, when the log reaches from `first` to `end`.
+    def load(self, name: str, bundle: Bundle, stretch: str, first: int, end: int) -> tuple[Graph, int]:
+        """A graph and the offset it stands at, when its stretch of log reaches from `first` to `end`.
 
         From the newest sound snapshot, else from the state that came with the bundle, else from nothing.
         """
-        for saved in self._starts(name, bundle):
-            if saved.offset > end:
+        for saved in self._starts(name, bundle, stretch):
+            if saved.log not in ("", stretch) or saved.offset > end:
                 log.warning("snapshot_of_another_log", graph=name, offset=saved.offset, end=end)
                 continue
             try:
@@ -83,10 +83,10 @@ class Loader:
 
     def save(self, saved: Saved) -> None:
         """Write a snapshot; touches no device."""
-        self._snapshots(saved.graph).save(saved)
+        self._snapshots(saved.graph, saved.log).save(saved)
 
-    def _starts(self, name: str, bundle: Bundle) -> Iterable[Saved]:
-        yield from self._snapshots(name).newest_first(bundle.version, self._device)
+    def _starts(self, name: str, bundle: Bundle, stretch: str) -> Iterable[Saved]:
+        yield from self._snapshots(name, stretch).newest_first(bundle.version, self._device)
         try:
             state = self._models.state(name, bundle.version, self._device)
         except AdatkgError as error:
@@ -95,8 +95,8 @@ class Loader:
             if state is not None:
                 yield state
 
-    def _snapshots(self, graph: str) -> SnapshotStore:
+    def _snapshots(self, graph: str, stretch: str) -> SnapshotStore:
         url = self._settings.snapshots
         if self._share.name:
             url = f"{url.rstrip('/')}/{self._share.name}"
-        return SnapshotStore(url, graph, self._settings.keep_snapshots)
+        return SnapshotStore(url, graph, stretch, self._settings.keep_snapshots)

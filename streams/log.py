@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
@@ -66,8 +67,8 @@ class LogReader:
         self._consumer.assign([place])
         self._consumer.seek(place, start)
         waited = 0.0
-        while self._consumer.position(place) < end:
-            batch = self._consumer.poll(timeout_ms=_POLL_MS, max_records=_POLL_RECORDS).get(place, ())
+        while (self._position(place) or start) < end:
+            batch = self._poll(place)
             waited = 0.0 if batch else waited + _POLL_MS / 1000
             if waited > PATIENCE:
                 raise AdatkgError(
@@ -80,6 +81,23 @@ class LogReader:
                 yield Record(
                     partition, message.offset, message.timestamp, message.key, message.value, tuple(message.headers)
                 )
+
+    def _position(self, place: TopicPartition) -> int | None:
+        try:
+            position: int | None = self._consumer.position(place)  # None while it is not known yet
+        except KafkaError as error:
+            raise self._failed(error) from error
+        return position
+
+    def _poll(self, place: TopicPartition) -> Sequence[Any]:
+        try:
+            batch: Sequence[Any] = self._consumer.poll(_POLL_MS, _POLL_RECORDS).get(place, ())
+        except KafkaError as error:
+            raise self._failed(error) from error
+        return batch
+
+    def _failed(self, error: KafkaError) -> AdatkgError:
+        return AdatkgError(f"{self._topic} at {self._connection.bootstrap}: reading failed ({error}); check the broker")
 
 
 @contextmanager
@@ -97,8 +115,10 @@ def open_log(connection: Connection, topic: str) -> Iterator[LogReader]:
     except KafkaError as error:
         raise unreachable(connection, error) from error
     try:
-        yield LogReader(connection, topic, consumer)
-    except KafkaError as error:
-        raise AdatkgError(f"{topic} at {connection.bootstrap}: reading failed ({error}); check the broker") from error
+        reader = LogReader(connection, topic, consumer)
+        try:
+            yield reader
+        except KafkaError as error:
+            raise reader._failed(error) from error
     finally:
         consumer.close()

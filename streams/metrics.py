@@ -37,6 +37,9 @@ class Metrics:
         self.snapshot = Histogram(
             "adatkg_snapshot_seconds", "Time until a snapshot is durable", buckets=_SECONDS, registry=registry
         )
+        self.snapshot_failures = Counter(
+            "adatkg_snapshot_failures", "Snapshots that could not be written", registry=registry
+        )
         self.age = Gauge("adatkg_snapshot_age_seconds", "Age of the oldest event not yet durable", registry=registry)
         self.state = Gauge("adatkg_state_bytes", "Tensors of a graph's state", ["graph"], registry=registry)
         self.entities = Gauge("adatkg_entities", "Entities that a graph knows", ["graph"], registry=registry)

@@ -25,6 +25,9 @@ from streams.settings import StreamSettings
 from streams.topics import Topics
 
 STOP_WITHIN = 30.0  # seconds for a last snapshot; without it the next start has more to catch up with, no more
+RETRY = 5.0  # seconds before a snapshot that failed is tried again
+HELD = 10  # times what a snapshot covers: so much may wait for one before no more is taken in
+STALLED = 600.0  # seconds
 MEASURE_EVERY = 5.0  # seconds between looks at the sizes of states
 log = structlog.get_logger()
 
@@ -60,7 +63,13 @@ class Pump:
         self._held: dict[int, deque[Delivery]] = {}  # taken in, not acknowledged, per partition
         self._since = 0  # events since the last snapshot
         self._oldest: float | None = None  # when the first event came that the last snapshot lacks
+        self._not_before = 0.0  # when a snapshot may be tried again after one that failed
         self._measured = 0.0
+        self._owned: set[int] = set()  # our partitions
+        self._changed = False  # since the last batch
+        self._at: dict[int, int] = {}  # the offset that each of our partitions has come to
+        self._broken = False  # a batch failed halfway: what is in memory must never be saved
+        self._progress = time.monotonic()
         self._turn = asyncio.Lock()  # held while a batch is on the device
         self._snapshot_turn = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
@@ -80,39 +89,63 @@ class Pump:
     async def run(self) -> None:
         """Process batches until stopped."""
         while not self._stopping:
-            batch = await self._next_batch()
-            if batch:
-                async with self._turn:
+            await self._something_to_do()
+            async with self._turn:
+                if self._changed:
+                    await self._let_go(self._owned)
+                taken = [self._queue.popleft() for _ in range(min(len(self._queue), self._settings.batch_events))]
+                batch = [delivery for delivery in taken if delivery.message.partition in self._owned]
+                self._drained.set()
+                if batch:
                     await self._process(batch)
             self._maybe_snapshot()
+            while self._holds_too_much() and not self._stopping:
+                await self.settle()
 
-    async def moved(self, partitions: Iterable[int]) -> None:
-        """The partitions that are ours have changed: whatever belongs to others is no longer our business."""
-        keep = set(partitions)
-        async with self._turn:
-            self._queue = deque(one for one in self._queue if one.message.partition in keep)
-            self._drained.set()
-            await self.on_device(self._host.keep_only, keep)
-            self._held = {number: held for number, held in self._held.items() if number in keep}
-        self.ready = True
+    def moved(self, partitions: Iterable[int]) -> None:
+        """The partitions that are ours have changed; returns at once, for meanwhile no heartbeat tells that we live."""
+        self._owned, self._changed = set(partitions), True
+        self._queue = deque(one for one in self._queue if one.message.partition in self._owned)
+        self._arrived.set()
+        self.ready = not self._stopping
 
     async def settle(self) -> None:
-        """Make everything that was taken in durable and acknowledge it."""
+        """Make everything that was taken in durable and acknowledge it; what fails is tried again later."""
         async with self._snapshot_turn:
-            await self._snapshot()
+            since, oldest = self._since, self._oldest
+            try:
+                await self._snapshot()
+            except Exception as error:
+                self._metrics.snapshot_failures.inc()
+                log.error("snapshot_failed", problem=str(error), again_in=RETRY)
+                self._since, self._oldest = max(since, self._since), oldest
+                self._not_before = time.monotonic() + RETRY
+                await asyncio.sleep(RETRY if self._holds_too_much() else 0)
 
     async def stop(self) -> None:
-        """Finish the batch on the device, make everything durable, and end."""
-        self._stopping = True
+        """Finish the batch on the device, make everything durable, and end; a broker that is away is not waited for."""
+        self._stopping, self.ready = True, False
         self._arrived.set()
         self._drained.set()
-        async with self._turn:
-            pass
         try:
-            await asyncio.wait_for(self.settle(), STOP_WITHIN)
+            async with asyncio.timeout(STOP_WITHIN):
+                await self.settle()
         except TimeoutError:
             log.error("stopped_without_snapshot", within=STOP_WITHIN)
         self._host.give_up()
+
+    @property
+    def stalled(self) -> bool:
+        """Whether there is something to do and nothing has been done for long."""
+        return self._broken or (bool(self._queue) and time.monotonic() - self._progress > STALLED)
+
+    def show_lag(self) -> None:
+        """Tell the metrics how far behind the log each of our partitions is."""
+        self._metrics.lag.clear()
+        for number, offset in self._at.items():
+            highwater = self._highwater(number)
+            if highwater is not None:
+                self._metrics.lag.labels(str(number)).set(max(0, highwater - offset - 1))
 
     def close(self) -> None:
         """End the threads."""
@@ -121,21 +154,32 @@ class Pump:
 
     # -- private ----------------------------------------------------------------------------------------------
 
-    async def _next_batch(self) -> list[Delivery]:
-        """Whatever came while the device was busy, up to a full batch; from rest, what comes within a short while."""
+    async def _something_to_do(self) -> None:
+        """Returns with what came while the device was busy; from rest, with what comes within a short while."""
         if not self._queue:
             self._arrived.clear()
             await _within(self._arrived.wait(), 1.0)
             if self._queue and len(self._queue) < self._settings.batch_events:
                 await asyncio.sleep(self._settings.batch_seconds)
-        batch = [self._queue.popleft() for _ in range(min(len(self._queue), self._settings.batch_events))]
-        self._drained.set()
-        return batch
+
+    async def _let_go(self, keep: set[int]) -> None:
+        self._changed = False
+        await self.on_device(self._host.keep_only, keep)
+        self._held = {number: held for number, held in self._held.items() if number in keep}
+        self._at = {number: offset for number, offset in self._at.items() if number in keep}
+
+    def _holds_too_much(self) -> bool:
+        """Snapshots fail while events come in: better to wait than to fill the memory."""
+        return sum(map(len, self._held.values())) > HELD * self._settings.snapshot_events
 
     async def _process(self, batch: list[Delivery]) -> None:
         arrivals = [_arrival(delivery.message) for delivery in batch]
         began = time.perf_counter()
-        done = await self.on_device(self._host.process, arrivals)
+        try:
+            done = await self.on_device(self._host.process, arrivals)
+        except BaseException:
+            self._broken = True
+            raise
         self._metrics.batch.observe(len(batch))
         self._metrics.apply.observe(time.perf_counter() - began)
         self._publish(done)
@@ -146,7 +190,11 @@ class Pump:
         if self._oldest is None:
             self._oldest = time.monotonic()
             self._metrics.durable_up_to(self._oldest)
-        await self._measure(batch)
+        self._progress = time.monotonic()
+        self._at |= {one.message.partition: one.message.offset for one in batch}
+        if self._progress - self._measured > MEASURE_EVERY:
+            self._measured = self._progress
+            self._metrics.show(await self.looks())
         await self._sender.room()
 
     def _publish(self, done: Done) -> None:
@@ -182,6 +230,7 @@ class Pump:
     def _maybe_snapshot(self) -> None:
         late = self._oldest is not None and time.monotonic() - self._oldest >= self._settings.snapshot_seconds
         due = late or self._since >= self._settings.snapshot_events
+        due = due and time.monotonic() >= self._not_before
         if due and not self._stopping and not self._snapshot_turn.locked():
             task = asyncio.create_task(self.settle())
             self._background.add(task)
@@ -197,10 +246,14 @@ class Pump:
         """
         began = time.perf_counter()
         async with self._turn:
+            if self._broken:
+                log.error("not_saved", problem="a batch failed halfway; the next start begins before it")
+                return
             self._since, self._oldest = 0, None
             capture = await self.on_device(self._host.capture)
         await self._sender.flush()
         await asyncio.get_running_loop().run_in_executor(self._disk, self._host.save, capture)
+        await self.on_device(self._host.saved, capture)
         acknowledged = 0
         for number, offset in capture.positions.items():
             held = self._held.get(number, deque())
@@ -211,15 +264,6 @@ class Pump:
         took = time.perf_counter() - began
         self._metrics.snapshot.observe(took)
         log.info("snapshot", graphs=len(capture.states), acknowledged=acknowledged, seconds=round(took, 3))
-
-    async def _measure(self, batch: list[Delivery]) -> None:
-        for number, offset in {one.message.partition: one.message.offset for one in batch}.items():
-            highwater = self._highwater(number)
-            if highwater is not None:
-                self._metrics.lag.labels(str(number)).set(max(0, highwater - offset - 1))
-        if time.monotonic() - self._measured > MEASURE_EVERY:
-            self._measured = time.monotonic()
-            self._metrics.show(await self.looks())
 
     async def looks(self) -> dict[str, Look]:
         """What there is to see of each graph."""

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
+from adatkg_core.errors import AdatkgError
 from streams.connection import Connection
 from streams.log import partition_of
 from streams.topics import LARGEST_MESSAGE
 
 BATCH_BYTES = 256 << 10
 IN_FLIGHT_BYTES = 32 << 20  # beyond this the worker waits for the brokers rather than fill its memory
+REQUEST_MS = 120_000  # a partition may be without a leader for a while; what expires is sent again anyway
+STOP_WITHIN = 5.0  # seconds for the producer to end; what it still holds is made again from the log
 PAUSE = 1.0  # seconds before a batch that failed is sent again
 Headers = list[tuple[str, bytes]]
+TooLarge = Callable[[str, "Message"], tuple[str, int, list["Message"]]]
 log = structlog.get_logger()
 
 
@@ -39,12 +44,14 @@ class Message:
 class Sender:
     """A producer that never gives up: a message handed over is delivered at least once while the worker lives."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, too_large: TooLarge | None = None) -> None:
+        """`too_large` says what goes out instead of a message that no broker takes: where to, and what."""
+        self._connection, self._too_large = connection, too_large
         self._producer: AIOKafkaProducer | None = None
         self._partitions: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._bytes = 0
+        self._failure: BaseException | None = None  # of a delivery, other than brokers being away
         self._room = asyncio.Event()
         self._room.set()
 
@@ -52,7 +59,10 @@ class Sender:
         """Connect, and learn how many partitions the topics have."""
         self._producer = AIOKafkaProducer(
             **self._connection.client(),
-            enable_idempotence=True,
+            # Not idempotent: repeats are recognised by their ids, and after a batch that a broker refuses for good
+            # an idempotent producer could send nothing more.
+            acks="all",
+            request_timeout_ms=REQUEST_MS,
             compression_type="lz4",
             max_batch_size=BATCH_BYTES,
             # A dead letter carries headers on top of the largest message.
@@ -68,7 +78,8 @@ class Sender:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._producer is not None:
-            await self._producer.stop()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._producer.stop(), STOP_WITHIN)
 
     def send(self, topic: str, messages: Iterable[Message]) -> None:
         """Hand over messages; those of one key go to one partition, in this order unless one has to be sent again."""
@@ -94,26 +105,41 @@ class Sender:
         await self._room.wait()
 
     async def flush(self) -> None:
-        """Wait until all that was handed over before is durable."""
-        await asyncio.gather(*self._tasks)
+        """Wait until all that was handed over before is durable; being cancelled here cancels no delivery."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+        if self._failure is not None:
+            raise AdatkgError(f"a message could not be sent ({self._failure!r}); nothing after it may be acknowledged")
 
     async def _deliver(self, topic: str, partition: int, messages: list[Message], size: int) -> None:
+        try:
+            await self._insist(topic, partition, messages)
+        except Exception as error:
+            self._failure = error
+            log.error("send_failed_for_good", topic=topic, messages=len(messages), problem=repr(error))
+        finally:
+            self._bytes -= size
+            if self._bytes <= IN_FLIGHT_BYTES:
+                self._room.set()
+
+    async def _insist(self, topic: str, partition: int, messages: list[Message]) -> None:
         while True:
             try:
                 await self._send(topic, partition, messages)
                 break
             except MessageSizeTooLargeError as error:
-                if len(messages) == 1:  # trying again would not help, and the rest must go on
-                    log.error("undeliverable", topic=topic, bytes=messages[0].size, problem=repr(error))
+                if len(messages) > 1:
+                    for message in messages:
+                        await self._insist(topic, partition, [message])
                     break
-                await asyncio.gather(*(self._deliver(topic, partition, [message], 0) for message in messages))
+                # Trying again would not help, and the rest must go on.
+                log.error("undeliverable", topic=topic, bytes=messages[0].size, problem=repr(error))
+                if self._too_large is not None and messages[0].value:
+                    await self._insist(*self._too_large(topic, messages[0]))
                 break
             except KafkaError as error:
                 log.warning("send_failed", topic=topic, messages=len(messages), problem=repr(error))
                 await asyncio.sleep(PAUSE)
-        self._bytes -= size
-        if self._bytes <= IN_FLIGHT_BYTES:
-            self._room.set()
 
     async def _send(self, topic: str, partition: int, messages: list[Message]) -> None:
         assert self._producer is not None

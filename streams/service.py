@@ -20,6 +20,8 @@ from streams.worker import create_app
 # The device's thread gives the interpreter up at every tensor operation; with the default of 5 ms it would wait that
 # long to get it back whenever the event loop is busy.
 SWITCH = 0.0002  # seconds
+AGAIN = "ADATKG_STARTED_AGAIN"  # set for a process that has lost its brokers and waits for them
+QUIET = 10.0  # seconds before a library's message is repeated
 PAUSE = 3.0  # seconds before the process starts itself anew
 log = structlog.get_logger()
 
@@ -40,6 +42,7 @@ def serve(settings: StreamSettings, connection: Connection, topics: Topics) -> i
         # Faust gives up when a commit fails. All that matters is in snapshots and in the log, so begin again.
         log.error("broker_lost", problem=repr(error), again_in=PAUSE)
         time.sleep(PAUSE)
+        os.environ[AGAIN] = "1"
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
     except SystemExit as end:
         return int(end.code or 0)
@@ -51,7 +54,20 @@ def _quiet_libraries() -> None:
 
 
 class _Forward(logging.Handler):
+    """Passes a message on once in a while, however often a library repeats it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[tuple[str, str], float] = {}
+
     def emit(self, record: logging.LogRecord) -> None:
+        """Say it, unless the same was said a moment ago."""
+        key, now = (record.name, str(record.msg)), time.monotonic()
+        if now - self._said.get(key, -QUIET) < QUIET:
+            return
+        if len(self._said) > 1_000:
+            self._said.clear()
+        self._said[key] = now
         problem = repr(record.exc_info[1]) if record.exc_info and record.exc_info[1] else None
         say = log.error if record.levelno >= logging.ERROR else log.warning
         say("library", source=record.name, message=record.getMessage(), problem=problem)

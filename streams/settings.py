@@ -49,7 +49,7 @@ class StreamSettings:
             "keep_snapshots must be at least 2, the newest and the one before": self.keep_snapshots >= 2,
             "max_jump must be at least 1": self.max_jump >= 1,
             "web_port must be from 0 to 65535": 0 <= self.web_port <= 65_535,
-            "session_seconds must be at least 6, the least that brokers allow": self.session_seconds >= 6,
+            "session_seconds must be from 6 to 60, which brokers and Faust allow": 6 <= self.session_seconds <= 60,
         }
         for rule, holds in rules.items():
             if not holds:

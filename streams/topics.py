@@ -80,6 +80,33 @@ def ensure_topics(connection: Connection, topics: Topics, partitions: int = DEFA
         admin.close()
 
 
+@dataclass(frozen=True)
+class EventLog:
+    """The events' topic as it is: the id that it got when it was made, and its partitions."""
+
+    id: str
+    partitions: int
+
+    def stretch(self, partition: int) -> str:
+        """What tells one partition of one log from every other, also from one made later under the same name."""
+        return f"{self.id}-{partition}"
+
+
+def event_log(connection: Connection, topics: Topics) -> EventLog:
+    """Look up the events' topic."""
+    try:
+        admin = KafkaAdminClient(**connection.client(), bootstrap_timeout_ms=BOOTSTRAP_MS, client_id="adatkg")
+    except KafkaError as error:
+        raise unreachable(connection, error) from error
+    try:
+        (found,) = admin.describe_topics([topics.events])
+        return EventLog(str(found["topic_id"]), len(found["partitions"]))
+    except (KafkaError, KeyError, ValueError) as error:
+        raise AdatkgError(f"{topics.events} at {connection.bootstrap}: cannot be described ({error})") from error
+    finally:
+        admin.close()
+
+
 def unreachable(connection: Connection, error: BaseException) -> AdatkgError:
     """What a user is told when no broker answers."""
     return AdatkgError(

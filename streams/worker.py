@@ -15,10 +15,11 @@ from faust.web import Request, Response, View
 
 from adatkg_core.bundle import resolve_device
 from streams.connection import Connection
+from streams.deadletters import dead_letter_headers
 from streams.host import Host
 from streams.metrics import CONTENT_TYPE, Metrics
 from streams.pump import Pump
-from streams.sender import Sender
+from streams.sender import Message, Sender
 from streams.settings import StreamSettings
 from streams.share import Share
 from streams.swapper import Swapper
@@ -41,7 +42,7 @@ def create_app(settings: StreamSettings, connection: Connection, topics: Topics)
         topic_disable_leader=True,
         reply_create_topic=False,
         store="memory://",
-        datadir=Path(tempfile.gettempdir()) / f"{group}-faust",
+        datadir=Path(tempfile.mkdtemp(prefix="adatkg-faust-")),
         consumer_auto_offset_reset="earliest",
         consumer_max_fetch_size=4 << 20,
         broker_session_timeout=settings.session_seconds,
@@ -57,7 +58,14 @@ def create_app(settings: StreamSettings, connection: Connection, topics: Topics)
         web_port=settings.web_port or 1,  # Faust knows no port 0
     )
     events = app.topic(topics.events, key_serializer="raw", value_serializer="raw")
-    metrics, sender = Metrics(), Sender(connection)
+
+    def too_large(topic: str, message: Message) -> tuple[str, int, list[Message]]:
+        detail = f"{topic} takes no message of {message.size} bytes: raise its max.message.bytes"
+        graph = (message.key or b"").decode(errors="replace")
+        headers = dead_letter_headers("undeliverable", detail, topic, -1, -1, graph)
+        return topics.deadletter, 0, [Message(message.key, b"", headers)]
+
+    metrics, sender = Metrics(), Sender(connection, too_large)
     host = Host(settings, connection, topics)
 
     def highwater(partition: int) -> int | None:
@@ -81,21 +89,24 @@ def create_app(settings: StreamSettings, connection: Connection, topics: Topics)
     async def on_assigned(_: Any, assigned: set[TP], *__: Any, **___: Any) -> None:
         numbers = sorted(tp.partition for tp in assigned if tp.topic == topics.events)
         log.info("assigned", partitions=numbers)
-        await pump.moved(numbers)
+        pump.moved(numbers)
 
     async def on_revoked(_: Any, revoked: set[TP], *__: Any, **___: Any) -> None:
         log.info("revoked", partitions=sorted(tp.partition for tp in revoked if tp.topic == topics.events))
+        pump.ready = False
         try:
             await asyncio.wait_for(pump.settle(), REVOKED_WITHIN)
         except TimeoutError:
             log.warning("revoked_without_snapshot", within=REVOKED_WITHIN)
 
     async def on_shutdown(_: Any, *__: Any, **___: Any) -> None:
-        await pump.stop()
-        await sender.stop()
-        pump.close()
-        swapper.close()
-        log.info("stopped")
+        try:
+            await pump.stop()
+        finally:
+            await sender.stop()
+            pump.close()
+            swapper.close()
+            log.info("stopped")
 
     # Faust's annotations want signatures that it does not itself call with.
     connect: Any
@@ -117,7 +128,8 @@ def _add_pages(app: faust.App, pump: Pump, metrics: Metrics) -> None:
         """Whether the worker lives; a process that does not answer here should be started anew."""
 
         async def get(self, request: Request) -> Response:
-            return self.json({"status": "ok"})
+            stalled = pump.stalled
+            return self.json({"status": "stalled" if stalled else "ok"}, status=503 if stalled else 200)
 
     @app.page("/ready")
     class Ready(View):
@@ -139,6 +151,7 @@ def _add_pages(app: faust.App, pump: Pump, metrics: Metrics) -> None:
         """What Prometheus reads."""
 
         async def get(self, request: Request) -> Response:
+            pump.show_lag()
             return self.bytes(metrics.page(), content_type=CONTENT_TYPE)
 
 

@@ -31,6 +31,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "a lone surrogate": (fact().replace(b'"a"', b'"\\ud800"'), "not-json"),
     "no object": (b"[1, 2]", "wrong-type"),
     "deep nesting": (b'{"v":1,"kind":"fact","s":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "not-json"),
+    "nesting that Python cannot show": (b'{"v":1,"kind":"fact","s":' + b"[" * 1010 + b"]" * 1010 + b"}", "wrong-type"),
     "nesting that JSON allows": (b'{"v":1,"kind":"fact","s":' + b"[" * 500 + b"]" * 500 + b"}", "wrong-type"),
     "a version from the future": (fact(v=2), "unknown-version"),
     "a version that is a string": (fact(v="1"), "unknown-version"),

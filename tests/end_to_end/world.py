@@ -28,7 +28,7 @@ from adatkg_core.model_store import ModelStore
 from adatkg_core.snapshots import Saved, SnapshotStore
 from streams.connection import Connection
 from streams.log import Record, open_log, partition_of
-from streams.topics import Topics, ensure_topics
+from streams.topics import Topics, ensure_topics, event_log
 from tests.core.small import shared_model, small_graph
 
 PATIENCE = 120.0  # seconds for anything that should happen in a few
@@ -107,6 +107,7 @@ class World:
     def __post_init__(self) -> None:
         self.connection, self.topics = Connection(self.bootstrap), Topics(self.prefix)
         ensure_topics(self.connection, self.topics, self.partitions)
+        self.event_log = event_log(self.connection, self.topics)
         self.models, self.snapshots = self.folder / "models", self.folder / "snapshots"
 
     # -- what there is ----------------------------------------------------------------------------------------
@@ -193,7 +194,8 @@ class World:
 
     def newest_snapshot(self, graph: str, version: str = VERSION) -> Saved:
         """The state that a worker saved last."""
-        return next(iter(SnapshotStore(str(self.snapshots), graph).newest_first(version, "cpu")))
+        stretch = self.event_log.stretch(partition_of(graph, self.partitions))
+        return next(iter(SnapshotStore(str(self.snapshots), graph, stretch).newest_first(version, "cpu")))
 
     def end_of(self, graph: str) -> int:
         """The offset after the last event in a graph's partition."""

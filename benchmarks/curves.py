@@ -1,0 +1,44 @@
+"""Curves as an SVG picture: a few lines over the same days, with axes and names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 760, 380, 60, 48, 40, 110
+COLOURS = ("#6b7280", "#2563eb", "#d97706", "#059669")
+STEPS = 5
+
+
+def draw(lines: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: str, below: str) -> str:
+    """The picture as text; each line is its x and its y values."""
+    xs = [x for line in lines.values() for x in line[0]]
+    ys = [y for line in lines.values() for y in line[1]]
+    (low, high), (first, last) = (min(ys), max(ys)), (min(xs), max(xs))
+    low, high = low - 0.05 * (high - low), high + 0.05 * (high - low)
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        across = LEFT + (x - first) / (last - first or 1) * (WIDTH - LEFT - RIGHT)
+        return round(across, 1), round(HEIGHT - BOTTOM - (y - low) / (high - low or 1) * (HEIGHT - BOTTOM - TOP), 1)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"',
+        ' font-family="sans-serif" font-size="12">',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+        f'<text x="{LEFT}" y="22" font-size="14">{escape(title)}</text>',
+        f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 12}" text-anchor="middle">{escape(below)}</text>',
+    ]
+    for step in range(STEPS + 1):
+        y = low + (high - low) * step / STEPS
+        x = first + (last - first) * step / STEPS
+        (left, up), (right, _), (across, _) = place(first, y), place(last, y), place(x, low)
+        parts.append(f'<line x1="{left}" y1="{up}" x2="{right}" y2="{up}" stroke="#e5e7eb"/>')
+        parts.append(f'<text x="{left - 6}" y="{up + 4}" text-anchor="end">{y:.3f}</text>')
+        parts.append(f'<text x="{across}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{x:.0f}</text>')
+    for (name, values), colour in zip(lines.items(), COLOURS, strict=False):
+        points = [place(x, y) for x, y in zip(*values, strict=True)]
+        path = " ".join(f"{x},{y}" for x, y in points)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        end_x, end_y = points[-1]
+        parts.append(f'<text x="{end_x + 6}" y="{end_y + 4}" fill="{colour}">{escape(name)}</text>')
+    return "\n".join([*parts, "</svg>", ""])
