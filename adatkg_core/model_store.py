@@ -14,8 +14,9 @@ from adatkg_core.bundle import KIND as BUNDLE
 from adatkg_core.bundle import Bundle, load_bundle, save_bundle
 from adatkg_core.document import read_document, write_document
 from adatkg_core.errors import InputError
+from adatkg_core.snapshots import KIND as SNAPSHOT
 from adatkg_core.snapshots import Saved, read_snapshot, write_snapshot
-from adatkg_core.store import artifact_exists, list_artifacts, remove_artifact, safe_name
+from adatkg_core.store import artifact_exists, list_artifacts, read_meta, remove_artifact, safe_name
 
 REMEMBERED = 20  # versions that were present before
 
@@ -110,6 +111,15 @@ class ModelStore:
         """The state that a bundle starts from, if it came with one."""
         url = self._state_url(graph, version)
         return read_snapshot(url, device) if artifact_exists(url) else None
+
+    def bundle_meta(self, graph: str, version: str) -> tuple[dict[str, Any], int]:
+        """What a bundle says about itself, and its size in bytes; its tensors stay unread."""
+        return read_meta(self.bundle_url(graph, version), BUNDLE)
+
+    def state_meta(self, graph: str, version: str) -> tuple[dict[str, Any], int] | None:
+        """What the state that a bundle starts from says about itself, and its size in bytes; None if it has none."""
+        url = self._state_url(graph, version)
+        return read_meta(url, SNAPSHOT) if artifact_exists(url) else None
 
     def bundle_url(self, graph: str, version: str) -> str:
         """Where a bundle is, or would be."""
