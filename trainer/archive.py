@@ -125,7 +125,7 @@ class Archive:
         times = np.unique(facts[:, 3])
         bounds = (0, 0)
         if len(times):
-            size = max(1, int(len(times) * window))
+            size = max(1, min(int(len(times) * window), len(times) - 1))
             bounds = (int(times[-size]), int(times[-1]) + 1)
         known = tuple(dict.fromkeys((*self._relations.names[:kinds], *relations)))
         granularity = _GRANULARITY.get(self.clock.seconds, "tick") if self.clock else "tick"

@@ -71,6 +71,7 @@ class LogTrainer:
         self._archive = Archive(folder, plan.graph)
         self._store = ModelStore(plan.models)
         self._encoders: dict[str, TextEncoder] = {}
+        self._clocks: dict[str, Clock | None] = {}  # of the present bundle
 
     def unfinished(self) -> bool:
         """Whether a round was begun and not ended."""
@@ -78,10 +79,7 @@ class LogTrainer:
 
     def new_facts(self, report: Report = lambda stage, done, total: None) -> int:
         """Read on in the log; returns how many facts came since those of the last round."""
-        version = self._store.present(self.plan.graph)
-        present = None if version is None else self._bundle(version)
-        # An archive that has a clock keeps it; without a bundle, ticks are the days since 1970.
-        clock = present.clock if present is not None else self._archive.clock or Clock()
+        clock = self._clock()
         with open_log(self._connection, self._topics.events) as reader:
             self._archive.update(
                 reader,
@@ -242,6 +240,16 @@ class LogTrainer:
     def _waiting(self, run: Underway, reason: str, began: float) -> Round:
         seconds = round(time.perf_counter() - began, 1)
         return Round(self.plan.graph, None, "waiting", reason, None, run.offset, run.facts, seconds)
+
+    def _clock(self) -> Clock | None:
+        """That of the present bundle, else the one the archive was begun with, else the days since 1970."""
+        version = self._store.present(self.plan.graph)
+        if version is not None and version not in self._clocks:  # asked for at every look at the log
+            present = self._bundle(version)
+            self._clocks = {} if present is None else {version: present.clock}
+        if version in self._clocks:
+            return self._clocks[version]
+        return self._archive.clock or Clock()
 
     def _bundle(self, version: str) -> Bundle | None:
         """A bundle of the store; one that cannot be read is as good as none."""

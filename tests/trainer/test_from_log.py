@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from adatkg_core.announcements import Announcement, decode_announcement
-from adatkg_core.config import Config
 from adatkg_core.datasets import Dataset
 from adatkg_core.encoder import HashEncoder
-from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.errors import InputError
 from adatkg_core.events import Fact
 from adatkg_core.messages import encode_fact, encode_tick
 from adatkg_core.model_store import ModelStore
 from adatkg_core.synth import synthesize
-from streams.log import open_log
-from tests.core.small import assert_same_snapshot, small_config
-from tests.end_to_end.world import World, free_port, until
+from tests.core.small import assert_same_snapshot
+from tests.end_to_end.world import World
 from tests.trainer.logs import GRAPH, messages, named
-from trainer import Plan, Round, TrainingMetrics, from_log, log_trainer
-from trainer.schedule import Every, Stop, parse_every, run_rounds
-
-QUICK = {"train.epochs": 1, "train.burn_in": 0.0, "train.batch": 64, "train.lr": 0.01}
-SET = {
-    "model.dim": 16,
-    "model.heads": 2,
-    "model.encoder": "hash:24",
-    "train.burn_in": 0.0,
-}
+from tests.trainer.rounds import announced, plan, round_of, store
+from trainer import TrainingMetrics, from_log, log_trainer
 
 
 class Killed(Exception):
@@ -53,26 +33,6 @@ def data() -> Dataset:
 @pytest.fixture
 def world(bootstrap: str, tmp_path: Path) -> World:
     return World(bootstrap, tmp_path)
-
-
-def plan(world: World, **changes: Any) -> Plan:
-    config: Config = small_config(QUICK | changes.pop("config", {}))
-    return replace(Plan(GRAPH, config, str(world.models), world.folder / "archive"), **changes)
-
-
-def round_of(world: World, metrics: TrainingMetrics | None = None, **changes: Any) -> Round:
-    with log_trainer(plan(world, **changes), world.connection, world.topics, metrics or TrainingMetrics()) as trainer:
-        return trainer.round()
-
-
-def announced(world: World) -> list[Announcement]:
-    with open_log(world.connection, world.topics.models) as reader:
-        first, end = reader.bounds(0)
-        return [decode_announcement(record.value) for record in reader.read(0, first, end)]
-
-
-def store(world: World) -> ModelStore:
-    return ModelStore(str(world.models))
 
 
 # -- a round ------------------------------------------------------------------------------------------------------
@@ -116,7 +76,7 @@ def test_only_what_is_better_by_the_margin_is_promoted(world: World, data: Datas
     assert value("adatkg_training_runs_total", {"graph": GRAPH, "outcome": "kept"}) == 1
     assert value("adatkg_training_score", {"graph": GRAPH, "who": "present"}) == second.scores["present"]
     assert value("adatkg_training_facts", {"graph": GRAPH}) == len(data.facts)
-    third = round_of(world, config={"train.epochs": 4}, keep=1)
+    third = round_of(world, config={"train.epochs": 3}, keep=1, warm_start=True)
     assert third.status == "present" and third.scores is not None
     assert third.scores["candidate"] >= third.scores["present"]
     assert store(world).line(GRAPH) == [third.version, first.version]
@@ -188,134 +148,34 @@ def test_a_kill_at_any_step_leads_to_the_same_end(
     assert store(world).present(GRAPH) == announced(world)[-1].version == done.version == undisturbed
 
 
-def test_the_same_version_comes_after_a_process_was_killed(world: World, data: Dataset) -> None:
+def test_a_decision_that_others_have_overtaken_is_made_again(
+    world: World, data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.publish((GRAPH, value) for value in messages(data))
-    command = train_command(world, "--epochs", "8")
-    with start(command, world) as process:
-        checkpoint = world.folder / "archive" / world.prefix / GRAPH / "work" / "checkpoint" / "manifest.json"
-        until(checkpoint.is_file, "an epoch is done")
-        with pytest.raises(InputError, match=f"process {process.pid} is training it already"):
-            round_of(world)
-        process.kill()
-    assert not store(world).versions(GRAPH)
-    with start(command, world) as process:
-        printed, logged = process.communicate(timeout=100)
-    assert process.returncode == 0, logged
-    begins = [json.loads(line) for line in logged.splitlines() if '"training_begins"' in line]
-    assert begins[0]["resumed"] is True
-    again = json.loads(printed)
-    assert again.keys() == {"graph", "version", "status", "reason", "scores", "offset", "facts", "seconds"}
-    calm = replace_folder(world)
-    with start(train_command(calm, "--epochs", "8"), world) as process:
-        printed, logged = process.communicate(timeout=100)
-    assert json.loads(printed)["version"] == again["version"]
+    first = round_of(world)
+    spare = round_of(world, config={"train.seed": 2}, margin=1.0)
+    assert spare.version is not None and first.version is not None
+
+    def kill(*arguments: Any, **options: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(from_log, "announce", kill)
+        with pytest.raises(Killed):
+            round_of(world, config={"train.seed": 3}, margin=1.0)
+    store(world).make_present(GRAPH, spare.version)
+    done = round_of(world, config={"train.seed": 3}, margin=1.0)
+    assert done.status == "candidate" and done.scores is not None and spare.scores is not None
+    assert done.scores["present"] == pytest.approx(spare.scores["candidate"])
 
 
-def test_a_trainer_on_a_schedule_follows_the_log_and_stops_cleanly(world: World, data: Dataset) -> None:
-    world.publish((GRAPH, value) for value in messages(data, 0, 150))
-    port = free_port()
-    command = train_command(world, "--epochs", "1", "--every", "1s", "--metrics-port", str(port))
-    with start(command, world) as process:
-        until(lambda: len(announced(world)) == 1, "the first bundle")
-        world.publish((GRAPH, value) for value in messages(data, 150))
-        until(lambda: len(announced(world)) == 2, "the second bundle")
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
-            assert f'adatkg_training_facts{{graph="{GRAPH}"}} {len(data.facts)}.0' in page.read().decode()
-        process.send_signal(signal.SIGTERM)
-        began = time.monotonic()
-        _, logged = process.communicate(timeout=30)
-    assert process.returncode == 0, logged
-    assert time.monotonic() - began < 10
-
-
-# -- the schedule -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "every"),
-    [
-        ("6h", Every(seconds=21_600)),
-        ("1.5m", Every(seconds=90)),
-        ("90s", Every(seconds=90)),
-        ("5-facts", Every(facts=5)),
-    ],
-)
-def test_a_schedule_is_a_time_or_a_number_of_facts(text: str, every: Every) -> None:
-    assert parse_every(text) == every
-
-
-@pytest.mark.parametrize("text", ["", "6", "0s", "0-facts", "6 hours", "-1h", "facts", "1e3-facts"])
-def test_any_other_schedule_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"--every .*50000-facts"):
-        parse_every(text)
-
-
-def test_rounds_are_due_by_facts_and_go_on_after_failures(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.schedule.POLL", 0.0)
-    monkeypatch.setattr("trainer.schedule.RETRY", 0.0)
-    counts: Iterator[int] = iter([3, 9, 10, 0, 25, 25])
-    said: list[str] = []
-    stop = Stop()
-
-    class Trainer:
-        plan = plan(world)
-        rounds = 0
-
-        def unfinished(self) -> bool:
-            return False
-
-        def new_facts(self, report: Any) -> int:
-            count = next(counts)
-            if count == 0:
-                raise AdatkgError("the broker is away")
-            said.append(str(count))
-            return count
-
-        def round(self, at_least: int, report: Any) -> Round:
-            self.rounds += 1
-            return Round(GRAPH, str(self.rounds), "present", "", None, 0, 0, 0.0)
-
-    def tell(done: Round) -> None:
-        said.append(f"round {done.version}")
-        if done.version == "2":
-            stop.ask()
-
-    run_rounds(Trainer(), Every(facts=10), stop, tell)  # type: ignore[arg-type]
-    assert said == ["3", "9", "10", "round 1", "25", "round 2"]
-    stop.close()
-
-
-# -- processes ----------------------------------------------------------------------------------------------------
-
-
-def train_command(world: World, *more: str) -> list[str]:
-    settings = [word for key, value in SET.items() for word in ("--set", f"{key}={value}")]
-    place = ["--models", str(world.models), "--archive", str(world.folder / "archive"), "--config", "tiny"]
-    where = ["--bootstrap", world.bootstrap, "--topic-prefix", world.prefix, "--device", "cpu", "--json"]
-    return [sys.executable, "-m", "adatkg_cli.main", "train", "--from-log", GRAPH, *place, *settings, *where, *more]
-
-
-def start(command: list[str], world: World) -> subprocess.Popen[str]:
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
-    return subprocess.Popen(
-        command, cwd=world.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def replace_folder(world: World) -> World:
-    """The same log, another archive and store."""
-    other = World(world.bootstrap, world.folder / "calm", prefix=world.prefix)
-    other.folder.mkdir(exist_ok=True)
-    return other
-
-
-def refused(work: Callable[[], object]) -> str:
-    with pytest.raises(InputError) as error:
-        work()
-    return str(error.value)
-
-
-def test_wrong_plans_are_refused_with_the_remedy(world: World) -> None:
-    assert "between 0 and 1" in refused(lambda: plan(world, window=1.0))
-    assert "emerging" in refused(lambda: plan(world, slice="some"))
-    assert "at least one" in refused(lambda: plan(world, keep=0))
+def test_a_present_bundle_that_cannot_be_read_is_replaced(world: World, data: Dataset) -> None:
+    world.publish((GRAPH, value) for value in messages(data))
+    first = round_of(world)
+    assert first.version is not None
+    (Path(store(world).bundle_url(GRAPH, first.version)) / "tensors.safetensors").write_bytes(b"")
+    done = round_of(world, config={"train.seed": 2}, margin=0.5)
+    assert done.status == "present" and f"{first.version} cannot be read" in done.reason
+    with pytest.raises(InputError, match="without --warm-start"):
+        (Path(store(world).bundle_url(GRAPH, str(done.version))) / "tensors.safetensors").write_bytes(b"")
+        round_of(world, warm_start=True)
