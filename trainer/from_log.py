@@ -45,7 +45,7 @@ from trainer.lock import only_trainer
 from trainer.loop import Report, train
 from trainer.metrics import TrainingMetrics
 from trainer.round import Plan, Round, Underway
-from trainer.verdict import judge
+from trainer.verdict import Contender, judge
 
 TIMES = 2  # distinct times that training needs: some to learn from, and the newest to measure on
 log = structlog.get_logger()
@@ -176,8 +176,8 @@ class LogTrainer:
     ) -> tuple[Underway, Announcement]:
         graph, against = self.plan.graph, self._store.present(self.plan.graph)
         present = None if against is None else self._bundle(against)
-        mine = (bundle, self._encoder(bundle.model.config.model.encoder))
-        theirs = None if present is None else (present, self._encoder(present.model.config.model.encoder))
+        mine = Contender(bundle, self._encoder(bundle.model.config.model.encoder))
+        theirs = None if present is None else self._as_it_answers(present, dataset)
         verdict = judge(mine, theirs, dataset, self.plan.slice, self.plan.margin, report)
         self._metrics.scores(graph, verdict)
         reason = unfit(bundle, present, graph, verdict, forced=False)
@@ -188,7 +188,7 @@ class LogTrainer:
         else:
             announcement = Announcement(graph, bundle.version, "candidate", reason, verdict)
         if bundle.version not in self._store.versions(graph):
-            self._store.put(graph, bundle, self._state(run, bundle, dataset, mine[1]))
+            self._store.put(graph, bundle, self._state(run, bundle, dataset, mine.encoder))
         self._store.add_note(
             graph,
             bundle.version,
@@ -201,6 +201,19 @@ class LogTrainer:
         )
         decision = orjson.loads(encode_announcement(announcement))
         return replace(run, decision=decision, against=against), announcement
+
+    def _as_it_answers(self, present: Bundle, dataset: Dataset) -> Contender:
+        encoder = self._encoder(present.model.config.model.encoder)
+        try:
+            state = self._store.state(self.plan.graph, present.version, self.plan.device)
+        except AdatkgError as error:
+            log.warning("state_unusable", graph=self.plan.graph, version=present.version, problem=str(error))
+            state = None
+        known = None if state is None else state.known_through
+        if known is not None and dataset.times[0] > known:
+            remedy = "replay those files into the log, or the new bundle starts without them"
+            log.warning("facts_not_in_the_log", graph=self.plan.graph, up_to=known, remedy=remedy)
+        return Contender(present, encoder, state)
 
     def _state(self, run: Underway, bundle: Bundle, dataset: Dataset, encoder: TextEncoder) -> Saved:
         """What a worker with this bundle would know after the log below the run's offset."""
