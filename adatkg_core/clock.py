@@ -10,6 +10,9 @@ from typing import Any
 from adatkg_core.errors import InputError
 
 DAY = 86_400
+WEEK = 7 * DAY
+
+_GRANULARITIES = {1: "second", 60: "minute", 900: "15 minutes", 3600: "hour", DAY: "day", WEEK: "week"}
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,11 @@ class Clock:
         when = self._begin + timedelta(seconds=self.seconds) * tick
         whole_days = self.seconds % DAY == 0 and when.time() == datetime.min.time()
         return when.date().isoformat() if whole_days else when.isoformat()
+
+    @property
+    def granularity(self) -> str:
+        """What a tick is, in words."""
+        return _GRANULARITIES.get(self.seconds, f"{self.seconds} seconds")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as written into a bundle."""

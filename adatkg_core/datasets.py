@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from adatkg_core.clock import DAY, Clock
+from adatkg_core.clock import DAY, Clock, clock_from_dict
 from adatkg_core.errors import InputError
 from adatkg_core.quadruples import Names, parse_names, read_quadruples
 
@@ -23,6 +24,7 @@ Split = Literal["train", "valid", "test"]
 ENTITY_FILE = "entity2id.txt"
 RELATION_FILE = "relation2id.txt"
 CAMEO_FILE = "relation2id_cameo_names.txt"
+CLOCK_FILE = "clock.json"
 LAYOUT = f"train.txt, valid.txt, test.txt, {ENTITY_FILE}, {RELATION_FILE}"
 
 # GDELT writes who an actor is in codes around an "@", for example "EGYPT (EGY@ OPP REF)" or "IMAM (@ MIL)".
@@ -40,6 +42,7 @@ class Dataset:
     step: int  # the files' time units in one tick
     granularity: str  # what a tick is: "day", "15 minutes", or "tick" when the files do not tell
     bounds: tuple[int, int] | None = None  # first ticks of valid and test, where they are not those of 5:2:3
+    calendar: Clock | None = None  # where the folder says it
 
     @property
     def n_entities(self) -> int:
@@ -58,7 +61,9 @@ class Dataset:
 
     @property
     def clock(self) -> Clock | None:
-        """The calendar of the ticks, where the name tells which benchmark this is."""
+        """The calendar of the ticks, where the folder has one or the name tells which benchmark this is."""
+        if self.calendar is not None:
+            return self.calendar
         return _calendar(self.name, self.granularity, int(self.times[0]))
 
     @property
@@ -109,7 +114,11 @@ def load_dataset(name_or_path: str) -> Dataset:
 
 
 def load_folder(folder: Path) -> Dataset:
-    """Read a folder in the usual benchmark layout; `train.txt` alone also counts as a data set."""
+    """Read a folder in the usual benchmark layout; `train.txt` alone also counts as a data set.
+
+    A folder with a `clock.json` leaves nothing to be guessed: its names are literal and its times are ticks of
+    that clock, or of no calendar where it holds `null`.
+    """
     parts = [folder / "train.txt"]
     if (folder / "valid.txt").exists() or (folder / "test.txt").exists():
         parts += [folder / "valid.txt", folder / "test.txt"]
@@ -117,11 +126,12 @@ def load_folder(folder: Path) -> Dataset:
     if missing:
         raise InputError(f"{folder} lacks {', '.join(missing)}: a data set folder holds {LAYOUT}")
 
-    entities = _names(folder / ENTITY_FILE)
-    relations = _names(folder / RELATION_FILE)
+    literal = (folder / CLOCK_FILE).is_file()
+    entities = _names(folder / ENTITY_FILE, literal)
+    relations = _names(folder / RELATION_FILE, literal)
     cameo = folder / CAMEO_FILE
     if cameo.is_file():
-        worded = _names(cameo)
+        worded = _names(cameo, literal)
         if len(worded) != len(relations):
             raise InputError(
                 f"{cameo} names {len(worded)} relations but {RELATION_FILE} has {len(relations)}: "
@@ -131,7 +141,10 @@ def load_folder(folder: Path) -> Dataset:
     facts = np.concatenate([read_quadruples(part, len(entities), len(relations)) for part in parts])
     if not len(facts):
         raise InputError(f"{folder} has no facts: train.txt must hold at least one quadruple")
-    return make_dataset(folder.resolve().name, entities, relations, facts)
+    name = folder.resolve().name
+    if literal:
+        return dataset_of_ticks(name, entities, relations, facts, _read_clock(folder / CLOCK_FILE))
+    return make_dataset(name, entities, relations, facts)
 
 
 def make_dataset(
@@ -147,11 +160,30 @@ def make_dataset(
     return Dataset(name, tuple(entities), tuple(relations), ordered, step, granularity)
 
 
-def _names(path: Path) -> Names:
-    """Names by id; underscores become spaces in a file that uses them in place of spaces."""
+def dataset_of_ticks(
+    name: str, entities: Sequence[str], relations: Sequence[str], facts: Facts, calendar: Clock | None
+) -> Dataset:
+    """Order facts whose times are ticks of this calendar, or of none."""
+    ordered = facts[np.argsort(facts[:, 3], kind="stable")]
+    granularity = calendar.granularity if calendar else "tick"
+    return Dataset(name, tuple(entities), tuple(relations), ordered, 1, granularity, calendar=calendar)
+
+
+def _read_clock(path: Path) -> Clock | None:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} cannot be read as JSON ({error}): write an ISO `origin` and whole `seconds`"
+        ) from error
+    return clock_from_dict(values, str(path))
+
+
+def _names(path: Path, literal: bool) -> Names:
+    """Names by id; underscores become spaces in a file that uses them in place of spaces, unless it is literal."""
     names = parse_names(path)
     # Only then: it keeps the names distinct, and a file with spaces means its underscores.
-    if not any(" " in name for name in names):
+    if not literal and not any(" " in name for name in names):
         names = tuple(name.replace("_", " ") for name in names)
     return names
 

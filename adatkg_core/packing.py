@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from adatkg_core.clock import clock_from_dict
 from adatkg_core.datasets import Dataset, load_folder
 from adatkg_core.errors import InputError
 
@@ -32,6 +33,7 @@ def pack(dataset: Dataset, folder: Path) -> None:
         "relations": dataset.n_relations,
         "step": dataset.step,
         "granularity": dataset.granularity,
+        "clock": dataset.calendar.as_dict() if dataset.calendar else None,
         "ticks": ticks.tolist(),
         "facts_per_tick": counts.tolist(),
     }
@@ -54,7 +56,15 @@ def unpack(folder: Traversable) -> Dataset:
     except (OSError, EOFError, ValueError, KeyError, lzma.LZMAError) as error:
         raise InputError(f"the packed data set {folder} is damaged ({error}): install the package again") from error
     n = meta["entities"]
-    return Dataset(meta["name"], tuple(names[:n]), tuple(names[n:]), facts, meta["step"], meta["granularity"])
+    return Dataset(
+        meta["name"],
+        tuple(names[:n]),
+        tuple(names[n:]),
+        facts,
+        meta["step"],
+        meta["granularity"],
+        calendar=clock_from_dict(meta.get("clock"), str(folder)),
+    )
 
 
 def _main() -> None:
