@@ -1,0 +1,260 @@
+"""Tables of events made into data sets: read by row, checked, and written in the usual layout with a clock."""
+
+from __future__ import annotations
+
+import csv
+import re
+import unicodedata
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adatkg_core.clock import Clock
+from adatkg_core.csv_rows import ROLES, NumberedRow, Progress, Row, Table, open_table
+from adatkg_core.datasets import Dataset, Facts, dataset_of_ticks
+from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.oddities import EXAMPLES, Odd, Oddities
+from adatkg_core.synth import check_target, first_of_each, write_dataset
+from adatkg_core.time_formats import READABLE, ColumnForm, Form, column_form, parse_granularity, read_time, to_ticks
+
+# A byte order mark too: at the start of a file of names it would not survive.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ufeff]")
+_UNDECODED = re.compile("[\udc80-\udcff]")
+_EMPTY, _NOT_TEXT = -1, -2
+_TIMES_KEPT = 1 << 16  # the texts of a tick come together, so that more would only cost memory
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A data set that was made from a table, and what was odd about it."""
+
+    dataset: Dataset
+    time_format: str
+    skipped: int
+    odd: list[Odd]
+
+    def as_dict(self, folder: str) -> dict[str, Any]:
+        """Plain values, as the report prints them."""
+        clock = self.dataset.clock
+        first, last = (int(self.dataset.times[i]) for i in (0, -1))
+        return {
+            "folder": folder,
+            "facts": len(self.dataset.facts),
+            "entities": self.dataset.n_entities,
+            "relations": self.dataset.n_relations,
+            "times": len(self.dataset.times),
+            "first": clock.iso(first) if clock else first,
+            "last": clock.iso(last) if clock else last,
+            "time_format": self.time_format,
+            "granularity": self.dataset.granularity,
+            "skipped": self.skipped,
+            "odd": [odd.as_dict() for odd in self.odd],
+        }
+
+
+def import_csv(
+    source: Path | BinaryIO,
+    folder: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    granularity: str = "auto",
+    delimiter: str = "auto",
+    encoding: str = "utf-8",
+    replace: bool = False,
+    on_progress: Progress | None = None,
+) -> Imported:
+    """Make the data set `folder` from a table of events; it appears when it is whole.
+
+    `columns` says for subject, relation, object and time the name or number of a column where the header does not.
+    """
+    folder = folder.expanduser().resolve()
+    seconds = parse_granularity(granularity)
+    if not replace and folder.is_dir() and any(folder.iterdir()):
+        raise InputError(f"{folder} exists already: choose another --out, or replace it by --replace")
+    check_target(folder, replace=replace)
+    with open_table(source, columns or {}, delimiter, encoding, on_progress) as (table, rows):
+        read = _Reading(table, encoding)
+        read.take(rows)
+    imported = read.result(folder.name, seconds)
+    try:
+        write_dataset(imported.dataset, folder, literal=True, replace=replace)
+    except OSError as error:
+        raise AdatkgError(f"{folder}: cannot be written ({error}); check that the place is writable") from error
+    return imported
+
+
+class _Names(dict[str, int]):
+    """Texts as they stand in the table, each with the id of its name; or why it has none."""
+
+    def __init__(self, kind: str, odd: Oddities) -> None:
+        super().__init__()
+        self.kind = kind
+        self.names: dict[str, int] = {}
+        self.lines = array("q")  # where each name was met first
+        self.line = 0  # of the row that is being read
+        self._odd = odd
+
+    def __missing__(self, text: str) -> int:
+        name = text.strip()
+        if _UNDECODED.search(name):
+            return _NOT_TEXT
+        dirty = _CONTROL.search(name)
+        if dirty:
+            name = _CONTROL.sub(" ", name).strip()
+        if not name:
+            return _EMPTY
+        key = self.names.setdefault(name, len(self.names))
+        if key == len(self.lines):
+            self.lines.append(self.line)
+        if dirty:
+            # Not remembered, so that each row is counted.
+            self._odd.add("control characters, now spaces", self.line, repr(text)[1:-1], skipped=False)
+        else:
+            self[text] = key
+        return key
+
+    def used(self, ids: Facts) -> tuple[list[str], Facts]:
+        """The names of these ids, which are numbered again without gaps; their order stays."""
+        keep = np.zeros(len(self.names), bool)
+        keep[ids] = True
+        kept = [name for name, used in zip(self.names, keep.tolist(), strict=True) if used]
+        self._tell_twins(kept)
+        return kept, np.cumsum(keep)[ids] - 1
+
+    def _tell_twins(self, kept: list[str]) -> None:
+        first: dict[str, str] = {}
+        for name in kept:
+            plain = "".join(unicodedata.normalize("NFC", name).casefold().split())
+            if (twin := first.setdefault(plain, name)) != name:
+                kind = f"{self.kind} that differ only in case or spaces"
+                self._odd.add(kind, self.lines[self.names[name]], f"{name} | {twin}", skipped=False)
+
+
+class _Reading:
+    """The rows of one table as arrays, and the oddities that were met."""
+
+    def __init__(self, table: Table, encoding: str) -> None:
+        self._table = table
+        self._encoding = encoding
+        self._odd = Oddities()
+        self._entities = _Names("entities", self._odd)
+        self._relations = _Names("relations", self._odd)
+        self._columns = [array("q") for _ in range(5)]  # subject, relation, object, value of the time, line
+        self._forms = array("b")
+        self._samples: dict[Form, list[tuple[int, str]]] = {}  # which forms are odd is known at the end
+        self._rows = 0
+
+    def take(self, rows: Iterator[NumberedRow]) -> None:
+        """Read all rows."""
+        entities, relations, width = self._entities, self._relations, len(self._table.header)
+        s_at, r_at, o_at, t_at = self._table.columns
+        add_s, add_r, add_o, add_value, add_line = (column.append for column in self._columns)
+        add_form = self._forms.append
+        times: dict[str, tuple[Form, int]] = {}
+        n = 0
+        for n, (line, row) in enumerate(rows, 1):  # noqa: B007
+            if isinstance(row, csv.Error):
+                self._odd.add("broken quotes", line, str(row), skipped=True)
+                continue
+            if len(row) != width and self._refused(line, row, width):
+                continue
+            entities.line = relations.line = line
+            subject, relation, object_, text = entities[row[s_at]], relations[row[r_at]], entities[row[o_at]], row[t_at]
+            if subject < 0 or relation < 0 or object_ < 0 or not text or text.isspace():
+                self._skip(line, row, (subject, relation, object_, _EMPTY))
+                continue
+            time = times.get(text)
+            if time is None:
+                if len(times) == _TIMES_KEPT:
+                    times.clear()
+                time = times[text] = read_time(text)
+                samples = self._samples.setdefault(time[0], [])
+                if len(samples) < EXAMPLES:
+                    samples.append((line, text.strip()))
+            form, value = time
+            if form is Form.UNREADABLE:
+                self._odd.add("unreadable time", line, text.strip(), skipped=True)
+                continue
+            add_s(subject)
+            add_r(relation)
+            add_o(object_)
+            add_value(value)
+            add_line(line)
+            add_form(form)
+        self._rows = n
+
+    def result(self, name: str, seconds: int | None) -> Imported:
+        """The data set, or an error where too little can be used."""
+        forms: NDArray[np.int8] = np.asarray(self._forms)
+        found = Counter({Form(form): count for form, count in enumerate(np.bincount(forms).tolist()) if count})
+        form = column_form(found)
+        if form is None:
+            raise self._too_little()
+        kept = self._of_one_form(form, forms, found)
+        if 2 * self._odd.skipped > self._rows:
+            raise self._too_little()
+        subject, relation, object_, value, line = (np.asarray(column)[kept] for column in self._columns)
+        ticks, clock = to_ticks(form, value, seconds)
+        entities, ids = self._entities.used(np.concatenate([subject, object_]))
+        relations, relation = self._relations.used(relation)
+        facts = np.column_stack([ids[: len(line)], relation, ids[len(line) :], ticks])
+        self._tell_repeats(facts, line, entities, relations, clock)
+        dataset = dataset_of_ticks(name, entities, relations, facts, clock)
+        return Imported(dataset, form.name, self._odd.skipped, self._odd.all())
+
+    def _refused(self, line: int, row: Row, width: int) -> bool:
+        """Whether a row of another width is of no use; empty cells at the end do no harm."""
+        if len(row) > width and not any(row[width:]):
+            return False
+        kind = "too few columns" if len(row) < width else "too many columns"
+        self._odd.add(kind, line, f"{len(row)} in place of {width}: {' | '.join(row)}", skipped=True)
+        return True
+
+    def _skip(self, line: int, row: Row, found: tuple[int, int, int, int]) -> None:
+        """Say what is wrong with the first of the row's fields that is."""
+        role, at, why = next(
+            (role, at, why) for role, at, why in zip(ROLES, self._table.columns, found, strict=True) if why < 0
+        )
+        kind = f"empty {role}" if why == _EMPTY else f"{role} is not {self._encoding} text"
+        self._odd.add(kind, line, row[at] if why == _NOT_TEXT else " | ".join(row), skipped=True)
+
+    def _of_one_form(self, form: ColumnForm, forms: NDArray[np.int8], found: Counter[Form]) -> NDArray[np.bool_]:
+        """Which rows have their time in the column's form; the others are told of."""
+        for other in found.keys() - {*form.forms, *form.also}:
+            kind = f"time in another form than {form.name}"
+            self._odd.add_many(kind, found[other], self._samples[other], skipped=True)
+        if Form.ZONED in found and Form.NAIVE in form.forms:
+            kind = "times without a zone among others, taken as UTC"
+            self._odd.add_many(kind, found[Form.NAIVE], self._samples.get(Form.NAIVE, ()), skipped=False)
+        return np.isin(forms, (*form.forms, *form.also))
+
+    def _tell_repeats(
+        self, facts: Facts, line: Facts, entities: list[str], relations: list[str], clock: Clock | None
+    ) -> None:
+        again = np.ones(len(facts), bool)
+        again[first_of_each(facts)] = False
+        for kind, odd in (("repeated facts", again), ("subject is also the object", facts[:, 0] == facts[:, 2])):
+            rows = np.flatnonzero(odd)
+            shown = (
+                (int(line[i]), f"{entities[s]} | {relations[r]} | {entities[o]} | {clock.iso(t) if clock else t}")
+                for i in rows[:EXAMPLES].tolist()
+                for s, r, o, t in facts[[i]].tolist()
+            )
+            self._odd.add_many(kind, len(rows), shown, skipped=False)
+
+    def _too_little(self) -> InputError:
+        name, skipped = self._table.name, [odd for odd in self._odd.all() if odd.skipped]
+        if not skipped:
+            return InputError(f"{name} has no rows after its header: give a file with events")
+        reasons = "; ".join(
+            f"{odd.count} × {odd.kind}, first on line {odd.examples[0][0]}: {odd.examples[0][1]!r}"
+            for odd in skipped[:3]
+        )
+        remedy = READABLE if "time" in skipped[0].kind else "check --delimiter, the columns and the rows named"
+        return InputError(f"{name}: {self._odd.skipped} of {self._rows} rows cannot be used ({reasons}); {remedy}")
