@@ -124,7 +124,7 @@ class _Batch:
         self._facts: list[Fact] = []
         self._asked: list[tuple[Arrival, Question]] = []
         self._sees_pending = False  # some question looks beyond the watermark: no further fact may go before it
-        self._told: list[Fact | tuple[int, Question]] = []  # in log order, for the score
+        self._told: list[Fact | Tick | tuple[int, Question]] = []  # in log order, for the score
         self._predicted: dict[int, Prediction] = {}
         self._answered: dict[int, Answered] = {}
         self._rejected: dict[int, Rejected] = {}
@@ -161,6 +161,7 @@ class _Batch:
         if self._moves(tick.t):
             self.flush()
             self._engine.advance(tick.t)
+            self._told.append(tick)
             self._reached = tick.t
 
     def question(self, arrival: Arrival, question: Question) -> None:
@@ -210,13 +211,14 @@ class _Batch:
         """Mark answers by the facts that follow them, in the order of the log."""
         score = self._graph.score
         for told in self._told:
-            if isinstance(told, Fact):
+            if isinstance(told, Tick):
+                score.passed(told.t)
+            elif isinstance(told, Fact):
+                score.passed(told.t)
                 score.happened(told)
             elif told[0] in self._predicted:
                 prediction = self._predicted[told[0]]
                 score.answered(told[1], prediction, [one.entity for one in prediction.top])
-        if self._reached is not None:
-            score.passed(self._reached)
 
     def _refuse(self, arrival: Arrival, code: str, detail: str) -> None:
         self._rejected[arrival.source.offset] = Rejected(arrival, code, detail)

@@ -39,7 +39,7 @@ from adatkg_core.store import safe_name
 from streams.announce import announce
 from streams.connection import Connection
 from streams.log import open_log, partition_of
-from streams.topics import Topics
+from streams.topics import Topics, event_log
 from trainer.archive import Archive
 from trainer.lock import only_trainer
 from trainer.loop import Report, train
@@ -54,18 +54,28 @@ log = structlog.get_logger()
 @contextmanager
 def log_trainer(plan: Plan, connection: Connection, topics: Topics, metrics: TrainingMetrics) -> Iterator[LogTrainer]:
     """The only trainer of this graph, as long as it lasts."""
+    events = event_log(connection, topics)
+    stretch = events.stretch(partition_of(plan.graph, events.partitions))
     folder = plan.archive / safe_name(topics.prefix) / safe_name(plan.graph)
     with only_trainer(folder, plan.graph):
-        yield LogTrainer(plan, connection, topics, metrics, folder)
+        # Offsets mean something in one log only: a topic that is made anew gets an archive of its own.
+        yield LogTrainer(plan, connection, topics, metrics, folder / safe_name(stretch), stretch)
 
 
 class LogTrainer:
     """Trains one graph from its log, round by round; made by `log_trainer`."""
 
     def __init__(
-        self, plan: Plan, connection: Connection, topics: Topics, metrics: TrainingMetrics, folder: Path
+        self,
+        plan: Plan,
+        connection: Connection,
+        topics: Topics,
+        metrics: TrainingMetrics,
+        folder: Path,
+        stretch: str,
     ) -> None:
         self.plan, self._connection, self._topics, self._metrics = plan, connection, topics, metrics
+        self._stretch = stretch
         self._work = folder / "work"
         self._run_file, self._done_file = str(folder / "run.json"), str(folder / "done.json")
         self._archive = Archive(folder, plan.graph)
@@ -222,7 +232,7 @@ class LogTrainer:
         engine.observe_rows(torch.from_numpy(facts).to(engine.device))
         if run.watermark is not None:  # ticks may have moved it beyond the last fact
             engine.advance(run.watermark)
-        return Saved(engine.snapshot(), self.plan.graph, bundle.version, run.offset)
+        return Saved(engine.snapshot(), self.plan.graph, bundle.version, run.offset, log=self._stretch)
 
     def _carry_out(self, run: Underway, announcement: Announcement, began: float) -> Round:
         if announcement.status == "present":

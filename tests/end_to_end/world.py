@@ -77,7 +77,7 @@ class Worker:
 
     def has_answered(self) -> bool:
         """Whether it has made predictions, by its own count."""
-        return b"adatkg_predictions_total" in self.page("/metrics")[1]
+        return b"\nadatkg_predictions_total{" in self.page("/metrics")[1]
 
     def is_durable(self) -> bool:
         """Whether everything that it has taken in is saved."""
