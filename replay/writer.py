@@ -8,7 +8,7 @@ import orjson
 
 from adatkg_core.datasets import Dataset
 from adatkg_core.errors import InputError
-from adatkg_core.messages import MAX_BYTES, MAX_NAMES, encode_fact, encode_query
+from adatkg_core.messages import MAX_BYTES, MAX_EXCLUDED, encode_fact, encode_query
 
 
 class Writer:
@@ -47,8 +47,8 @@ class Writer:
         return _checked(id_, self._ask_subject_among % (id_, self._relation[r], entity[o], t, entity[s], among))
 
     def _among(self, id_: bytes, others: Collection[int]) -> bytes:
-        if len(others) > MAX_NAMES:
-            raise _too_large(id_, f"{len(others)} other answers at its time, at most {MAX_NAMES}")
+        if len(others) > MAX_EXCLUDED:
+            raise _too_large(id_, f"{len(others)} other answers at its time, at most {MAX_EXCLUDED}")
         return b",".join([self._entity[other] for other in others])
 
 

@@ -14,6 +14,8 @@ from adatkg_core.events import Fact
 from adatkg_core.messages import encode_fact, encode_tick
 from adatkg_core.model_store import ModelStore
 from adatkg_core.synth import synthesize
+from streams.log import partition_of
+from streams.topics import event_log
 from tests.core.small import assert_same_snapshot
 from tests.end_to_end.world import World
 from tests.trainer.logs import GRAPH, messages, named
@@ -47,6 +49,8 @@ def test_a_round_gives_a_bundle_and_the_state_of_an_engine_that_followed_the_log
     assert done.version is not None and done.version.startswith(f"{GRAPH}-{done.offset}-")
     bundle, state = store(world).bundle(GRAPH, done.version), store(world).state(GRAPH, done.version)
     assert state is not None and (state.offset, state.known_through, state.version) == (done.offset, None, done.version)
+    where = event_log(world.connection, world.topics)
+    assert state.log == where.stretch(partition_of(GRAPH, where.partitions))
     engine = bundle.engine(HashEncoder(24))
     for row in named(data):
         engine.observe([Fact(*row)])
@@ -60,7 +64,8 @@ def test_a_round_gives_a_bundle_and_the_state_of_an_engine_that_followed_the_log
     assert (only.version, only.status) == (done.version, "present")
     assert only.verdict is not None and only.verdict.present is None and only.verdict.candidate > 0
     folder = world.folder / "archive" / world.prefix / GRAPH
-    assert {place.name for place in folder.iterdir()} == {"segments", "lock", "done.json"}
+    assert {place.name for place in folder.iterdir()} == {state.log, "lock"}
+    assert {place.name for place in (folder / state.log).iterdir()} == {"segments", "done.json"}
 
 
 def test_only_what_is_better_by_the_margin_is_promoted(world: World, data: Dataset) -> None:
