@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import structlog
@@ -52,8 +51,7 @@ class Archive:
     next: int
     watermark: int | None
     clock: Clock | None
-    _last: tuple[int, int, int] | None  # marks the last message read
-    _partition: int | None
+    _log: str | None  # the stretch of log that it was read from
     _sound: bool  # whether memory says what the disk says
     _damage: tuple[int, str] | None  # from which offset on segments are of no use, and why
 
@@ -73,11 +71,13 @@ class Archive:
         clock: Clock | None,
         max_jump: int = MAX_JUMP,
         *,
+        stretch: str = "",
         late: LatePolicy = "apply",
         report: Callable[[int, int], None] = lambda done, total: None,
     ) -> int:
         """Take in what the log has from `next` to its end, as an engine would; returns the number of new facts.
 
+        `stretch` tells this log from any other, in which the offsets would mean something else.
         A message that no engine could use is left out, but one whose relation only the present model does not know
         is kept: that is how the next one learns it.
         """
@@ -85,18 +85,17 @@ class Archive:
             self._load()
         first, end = reader.bounds(partition)
         self._mend(first)
-        self._require_same_log(reader, partition, first, end)
+        self._require_same_log(stretch, first, end)
         self._adopt(clock)
         self._sweep()
         if first > self.next:
             log.warning("facts_lost_to_retention", graph=self.graph, archived_to=self.next, log_begins=first)
         before, start = self.facts, max(first, self.next)
-        self._partition, left_out, key = partition, 0, self.graph.encode()
+        self._log, left_out, key = stretch, 0, self.graph.encode()
         self._sound = False  # until what is in memory is on disk
         for record in reader.read(partition, start, end):
             if record.key == key:
                 left_out += not self._take(record, max_jump, late)
-            self._last = _mark(record)
             if len(self._rows) >= FULL * len(COLUMNS):
                 self._write(record.offset + 1)
             if (record.offset - start) % 1000 == 0:
@@ -157,18 +156,12 @@ class Archive:
             self.watermark = event.t
         return True
 
-    def _require_same_log(self, reader: LogReader, partition: int, first: int, end: int) -> None:
-        """The last message read must still be what it was: a new broker can have topics of the old names."""
-        if self._last is None:
-            return
-        other = partition != self._partition or end < self.next
-        if not other and self._last[0] >= first:
-            place = self._last[0]
-            other = [_mark(record) for record in reader.read(partition, place, place + 1)] != [self._last]
-        if other:
+    def _require_same_log(self, stretch: str, first: int, end: int) -> None:
+        """A new broker can have topics of the old names."""
+        if self._log not in (None, stretch) or end < self.next:
             raise InputError(
-                f"{self._folder}: was read from another log than partition {partition} with offsets {first} to {end}; "
-                "give another --archive, or remove this folder to begin anew"
+                f"{self._folder}: was read up to offset {self.next} from another log than the present one, whose "
+                f"offsets are {first} to {end}; give another --archive, or remove this folder to begin anew"
             )
 
     def _adopt(self, clock: Clock | None) -> None:
@@ -187,7 +180,7 @@ class Archive:
         self._segments: list[_Segment] = []
         self._rows = array("q")  # the facts of the short last segment, flat
         self._begin = (0, 0, 0)  # where the segment to be written begins: offset, entities, relations
-        self._damage = self._last = self._partition = None
+        self._damage = self._log = None
         self.next, self.watermark, self.clock = 0, None, None
         self._sound = True
         places = sorted(place for place in self._folder.glob("*-*") if _NAME.fullmatch(place.name))
@@ -213,16 +206,14 @@ class Archive:
                 raise ValueError("its place in the archive")
             columns = np.stack([tensors[name].numpy().astype(np.int64) for name in COLUMNS], 1)
             clock = clock_from_dict(meta["clock"], where=f"{place}: clock")
-            last, following = meta["last"], int(meta["next"])
+            following, stretch = int(meta["next"]), str(meta["log"])
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{place}: its description lacks {error}; it does not fit those before it") from error
         self._entities.add(meta["entities"])
         self._relations.add(meta["relations"])
         self._segments.append(_Segment(place, len(columns)))
         self.next, self.watermark, self.clock = following, meta["watermark"], clock
-        self._last = None if last is None else (last[0], last[1], last[2])
-        self._partition = int(meta["partition"])
-        self._rows, self._begin = array("q"), begin
+        self._log, self._rows, self._begin = stretch, array("q"), begin
         if len(columns) < FULL:
             self._rows.frombytes(columns.tobytes())
         else:
@@ -235,11 +226,10 @@ class Archive:
         tensors = {name: torch.from_numpy(columns[:, i].copy()) for i, name in enumerate(COLUMNS)}
         meta: dict[str, Any] = {
             "graph": self.graph,
-            "partition": self._partition,
+            "log": self._log,
             "first": first,
             "next": following,
             "watermark": self.watermark,
-            "last": self._last,
             "clock": self.clock.as_dict() if self.clock else None,
             "entities_before": entities,
             "relations_before": relations,
@@ -291,8 +281,3 @@ class Archive:
                 facts[count : count + size, column] = tensors[name][:size].numpy()
             count += size
         return facts[:count]
-
-
-def _mark(record: Record) -> tuple[int, int, int]:
-    """What tells this message from another at the same offset of another log."""
-    return record.offset, record.timestamp, crc32(record.value or b"")

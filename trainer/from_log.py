@@ -89,13 +89,15 @@ class LogTrainer:
 
     def new_facts(self, report: Report = lambda stage, done, total: None) -> int:
         """Read on in the log; returns how many facts came since those of the last round."""
-        clock = self._clock()
+        where = event_log(self._connection, self._topics)  # each time: it may have been made anew meanwhile
+        partition = partition_of(self.plan.graph, where.partitions)
         with open_log(self._connection, self._topics.events) as reader:
             self._archive.update(
                 reader,
-                partition_of(self.plan.graph, len(reader.partitions())),
-                clock,
+                partition,
+                self._clock(),
                 self.plan.max_jump,
+                stretch=where.stretch(partition),
                 late=self.plan.late,
                 report=lambda done, total: report("read", done, total),
             )
