@@ -10,7 +10,7 @@ import pytest
 
 from adatkg_core.synth import synthesize
 from streams.broker import Broker
-from tests.end_to_end.world import World, ids_of, stream_of, until
+from tests.end_to_end.world import World, assert_same_answer, ids_of, offline, small_bundle, stream_of, until
 
 AWAY = 60.0  # seconds
 LONG = synthesize(120, 5, 40, 40, seed=6)
@@ -40,7 +40,30 @@ def test_a_broker_that_is_gone_for_a_minute_costs_nothing_but_time(
         world.await_answers(ids_of(more))
         worker.stop()
         assert world.newest_snapshot("g").offset == len(events) + len(more)
+        wanted = offline(small_bundle(), events)
+        assert answers.keys() == wanted.keys()
         for query, made in answers.items():
-            assert len({answer["id"] for answer in made}) == 1, query
+            for answer in made:
+                assert_same_answer(answer, wanted[query] | {key: answer[key] for key in ("id", "source")})
+                assert answer["id"] == made[0]["id"]
+    finally:
+        world.close()
+
+
+def test_a_worker_told_to_stop_while_its_broker_is_away_ends(
+    private_broker: Callable[[], Broker], tmp_path: Path
+) -> None:
+    broker = private_broker()
+    broker.start()
+    world = World(broker.bootstrap, tmp_path)
+    try:
+        world.add_model("g")
+        worker = world.start_worker(snapshot_seconds=3600)
+        events = list(stream_of(LONG, "g", slice(0, 100)))
+        world.publish(events)
+        world.await_answers(ids_of(events))
+        broker.kill()
+        worker.process.terminate()
+        worker.process.wait(90)
     finally:
         world.close()

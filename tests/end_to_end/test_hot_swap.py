@@ -15,28 +15,26 @@ import torch
 
 from adatkg_core.announcements import Announcement, Verdict
 from adatkg_core.bundle import Bundle
-from adatkg_core.encoder import load_encoder
-from adatkg_core.messages import Source
 from adatkg_core.model_store import ModelStore
 from adatkg_core.store import read_artifact, write_artifact
 from adatkg_core.synth import synthesize
 from streams.announce import announce
-from streams.graph import Arrival, Graph
-from streams.settings import StreamSettings
-from streams.share import Share
 from tests.core.small import small_config, small_model
-from tests.end_to_end.world import GRAPH, VERSION, Event, Worker, World, assert_same_answer, ids_of, stream_of, until
+from tests.end_to_end.world import (
+    GRAPH,
+    VERSION,
+    Event,
+    Worker,
+    World,
+    assert_same_answer,
+    ids_of,
+    offline,
+    stream_of,
+    until,
+)
 
 LONG = synthesize(120, 5, 60, 40, seed=5)
 OTHER = Bundle(small_model(small_config(), seed=9), GRAPH.relations, (), "small-2")
-
-
-def offline(bundle: Bundle, events: list[Event]) -> dict[str, dict[str, Any]]:
-    """What the engine says to the same log with this bundle, by query."""
-    graph = Graph("g", bundle, load_encoder("hash:24"), StreamSettings(), Share())
-    arrivals = [Arrival(Source(0, i), 0.0, b"g", value) for i, (_, value) in enumerate(events)]
-    answers = [orjson.loads(one.body) for one in graph.apply(arrivals).answered]
-    return {answer["query"]["id"]: answer for answer in answers}
 
 
 def put(world: World, bundle: Bundle, **announcement: Any) -> None:

@@ -57,11 +57,15 @@ def test_two_workers_share_four_graphs_and_take_over_from_each_other(world: Worl
     same_but_for_the_graph(world, graphs, ids_of(events))
     assert loaded(second) == set(graphs)
 
-    third = world.start_worker()
-    until(lambda: len(shares(third)) == 2, "the newcomer has its share")
+    third = world.spawn_worker()
     events = interleaved(graphs, slice(HALF + HALF // 2, 2 * HALF))
-    world.publish(events)
-    same_but_for_the_graph(world, graphs, ids_of(events))
+    for start in range(0, len(events), 20):  # the newcomer gets its share in the middle of the work
+        world.publish(events[start : start + 20])
+    until(lambda: len(shares(third)) == 2, "the newcomer has its share")
+    last = interleaved(graphs, slice(2 * HALF - 1, 2 * HALF))
+    last = [(graph, value.replace(b"+", b"+last", 1)) for graph, value in last]
+    world.publish(last)
+    same_but_for_the_graph(world, graphs, ids_of([*events, *last]))
     assert len(loaded(third)) == 2
 
 

@@ -23,11 +23,15 @@ from typer.testing import CliRunner
 from adatkg_cli.main import app
 from adatkg_core.bundle import Bundle
 from adatkg_core.datasets import Dataset
-from adatkg_core.messages import encode_fact, encode_query
+from adatkg_core.encoder import load_encoder
+from adatkg_core.messages import Source, encode_fact, encode_query
 from adatkg_core.model_store import ModelStore
 from adatkg_core.snapshots import Saved, SnapshotStore
 from streams.connection import Connection
+from streams.graph import Arrival, Graph
 from streams.log import Record, open_log, partition_of
+from streams.settings import StreamSettings
+from streams.share import Share
 from streams.topics import Topics, ensure_topics, event_log
 from tests.core.small import shared_model, small_graph
 
@@ -114,7 +118,7 @@ class World:
 
     def add_model(self, *graphs: str) -> None:
         """Give graphs a small model whose weights are random but matter."""
-        bundle = Bundle(shared_model("default"), GRAPH.relations, (), VERSION)
+        bundle = small_bundle()
         for graph in graphs:
             store = ModelStore(str(self.models))
             store.put(graph, bundle, None)
@@ -215,6 +219,19 @@ class World:
         for worker in self.workers:
             if worker.process.poll() is None:
                 worker.kill()
+
+
+def small_bundle() -> Bundle:
+    """The bundle that `add_model` adds."""
+    return Bundle(shared_model("default"), GRAPH.relations, (), VERSION)
+
+
+def offline(bundle: Bundle, events: Sequence[Event]) -> dict[str, dict[str, Any]]:
+    """What the engine says with this bundle to a log of just these events, by query."""
+    graph = Graph("g", bundle, load_encoder("hash:24"), StreamSettings(), Share())
+    arrivals = [Arrival(Source(0, i), 0.0, b"g", value) for i, (_, value) in enumerate(events)]
+    answers = [orjson.loads(one.body) for one in graph.apply(arrivals).answered]
+    return {answer["query"]["id"]: answer for answer in answers}
 
 
 def stream_of(dataset: Dataset, graph: str, facts: slice = slice(None), k: int = 5) -> Iterator[Event]:
