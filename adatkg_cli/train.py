@@ -22,6 +22,7 @@ from adatkg_cli.train_log import (
     MarginOption,
     MetricsHostOption,
     MetricsPortOption,
+    ScoresOption,
     SliceOption,
     WarmStartOption,
     WindowOption,
@@ -68,6 +69,7 @@ def train(
     replace: Annotated[bool, typer.Option(help="Overwrite a bundle that is already there.")] = False,
     from_log: FromLogOption = None,
     every: EveryOption = None,
+    scores: ScoresOption = "http://127.0.0.1:6066/scores",
     warm_start: WarmStartOption = False,
     window: WindowOption = 0.1,
     margin: MarginOption = 0.0,
@@ -105,7 +107,18 @@ def train(
                 "--from-log GRAPH takes facts and graph from the log: leave out DATASET, --out and --graph"
             )
         options = LogOptions(
-            from_log, models, archive, every, warm_start, window, margin, slice, keep, metrics_port, metrics_host
+            from_log,
+            models,
+            archive,
+            every,
+            scores,
+            warm_start,
+            window,
+            margin,
+            slice,
+            keep,
+            metrics_port,
+            metrics_host,
         )
         train_from_log(options, loaded, chosen, bootstrap, topic_prefix, json)
         return

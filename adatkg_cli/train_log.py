@@ -28,7 +28,13 @@ FromLogOption = Annotated[
 ]
 EveryOption = Annotated[
     str | None,
-    typer.Option(help="Again after 90s, 30m, 6h, 1d or 50000-facts. [default: once]", rich_help_panel=_PANEL),
+    typer.Option(
+        help="Again after 90s, 30m, 6h, 1d, 50000-facts, or a drop of the worker's MRR, drop-0.03. [default: once]",
+        rich_help_panel=_PANEL,
+    ),
+]
+ScoresOption = Annotated[
+    str, typer.Option(help="The worker's page with the MRR that may drop.", rich_help_panel=_PANEL)
 ]
 WarmStartOption = Annotated[
     bool, typer.Option("--warm-start", help="Begin with what the present bundle learned.", rich_help_panel=_PANEL)
@@ -63,6 +69,7 @@ class LogOptions:
     models: str | None
     archive: Path | None
     every: str | None
+    scores: str
     warm_start: bool
     window: float
     margin: float
@@ -80,6 +87,7 @@ def train_from_log(
     from adatkg_core.errors import AdatkgError
     from streams.settings import load_settings
     from trainer import Plan, TrainingMetrics, log_trainer
+    from trainer.drop import DropWatch
     from trainer.schedule import Stopped, parse_every, run_rounds, stop_on_signals
 
     # How late and far-off facts are treated must be as in the worker, so it comes from the worker's settings.
@@ -99,6 +107,7 @@ def train_from_log(
         stream.late,
     )
     every = None if options.every is None else parse_every(options.every)
+    watch = None if every is None or every.drop is None else DropWatch(options.scores, plan.graph, every.drop)
     connection, topics = reach(bootstrap, prefix)
     metrics = TrainingMetrics()
     with log_trainer(plan, connection, topics, metrics) as trainer, stop_on_signals() as stop:
@@ -106,7 +115,7 @@ def train_from_log(
             metrics.serve(options.metrics_host, options.metrics_port)
         try:
             with progress_bar() as report:
-                run_rounds(trainer, every, stop, lambda done: _tell(done, json), report)
+                run_rounds(trainer, every, stop, lambda done: _tell(done, json), report, watch)
         except Stopped:
             if every is None:
                 raise AdatkgError(f"{plan.graph}: stopped before the end; the same command goes on from here") from None

@@ -1,4 +1,4 @@
-"""When rounds of training happen: once, after some time, or after some number of facts."""
+"""When rounds of training happen: once, after some time, after some number of facts, or when the score drops."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from types import FrameType
 import structlog
 
 from adatkg_core.errors import AdatkgError, InputError
+from trainer.drop import DropWatch
 from trainer.from_log import LogTrainer
 from trainer.loop import Report
 from trainer.round import Round
@@ -32,21 +33,27 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Every:
-    """How much time passes between the beginnings of two rounds, or how many facts make one due."""
+    """How much time passes between the beginnings of two rounds, or how many facts or what drop make one due."""
 
     seconds: float | None = None
     facts: int | None = None
+    drop: float | None = None
 
 
 def parse_every(text: str) -> Every:
-    """`6h`, `30m`, `90s`, `1d` or `50000-facts`."""
+    """`6h`, `30m`, `90s`, `1d`, `50000-facts` or `drop-0.03`."""
     if match := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip()):
         seconds = float(match[1]) * _UNITS[match[2]]
         if seconds > 0:
             return Every(seconds=seconds)
     elif (match := re.fullmatch(r"(\d+)-facts", text.strip())) and int(match[1]) > 0:
         return Every(facts=int(match[1]))
-    raise InputError(f"--every {text}: write a time such as 90s, 30m, 6h or 1d, or a number of facts: 50000-facts")
+    elif (match := re.fullmatch(r"drop-(0?\.\d+)", text.strip())) and float(match[1]) > 0:
+        return Every(drop=float(match[1]))
+    raise InputError(
+        f"--every {text}: write a time such as 90s, 30m, 6h or 1d, a number of facts such as 50000-facts, "
+        "or a drop of the worker's MRR such as drop-0.03"
+    )
 
 
 class Stop:
@@ -98,6 +105,7 @@ def run_rounds(
     stop: Stop,
     tell: Callable[[Round], None],
     report: Report = lambda stage, done, total: None,
+    watch: DropWatch | None = None,
 ) -> None:
     """Rounds until someone stops them, or just one; raises Stopped in the middle of a round."""
 
@@ -114,8 +122,10 @@ def run_rounds(
         began = time.monotonic()
         pause = POLL if every.seconds is None else every.seconds
         try:
-            if every.facts is None or trainer.unfinished() or trainer.new_facts(watched) >= wanted:
+            if trainer.unfinished() or _is_due(every, trainer, wanted, watched, watch):
                 tell(trainer.round(wanted, watched))
+                if watch is not None:
+                    watch.begin_anew()
             failures = 0
         except InputError:
             raise  # does not get better by itself
@@ -125,3 +135,11 @@ def run_rounds(
             log.error("trying_again", graph=trainer.plan.graph, problem=str(error), seconds=pause)
         if stop.wait(began + pause - time.monotonic()):
             return
+
+
+def _is_due(every: Every, trainer: LogTrainer, wanted: int, report: Report, watch: DropWatch | None) -> bool:
+    if every.facts is not None:
+        return trainer.new_facts(report) >= wanted
+    if every.drop is not None:
+        return watch is not None and watch.fell()
+    return True

@@ -107,13 +107,14 @@ def test_a_trainer_on_a_schedule_follows_the_log_and_stops_cleanly(world: World,
         ("1.5m", Every(seconds=90)),
         ("90s", Every(seconds=90)),
         ("5-facts", Every(facts=5)),
+        ("drop-0.03", Every(drop=0.03)),
     ],
 )
-def test_a_schedule_is_a_time_or_a_number_of_facts(text: str, every: Every) -> None:
+def test_a_schedule_is_a_time_a_number_of_facts_or_a_drop(text: str, every: Every) -> None:
     assert parse_every(text) == every
 
 
-@pytest.mark.parametrize("text", ["", "6", "0s", "0-facts", "6 hours", "-1h", "facts", "1e3-facts"])
+@pytest.mark.parametrize("text", ["", "6", "0s", "0-facts", "6 hours", "-1h", "facts", "1e3-facts", "drop-3"])
 def test_any_other_schedule_is_refused(text: str) -> None:
     with pytest.raises(InputError, match=r"--every .*50000-facts"):
         parse_every(text)
