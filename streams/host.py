@@ -127,7 +127,7 @@ class Host:
         states, seats = [], []
         for number, partition in self._partitions.items():
             for seat in partition.seats.values():
-                offset = max(seat.offset, partition.next)
+                offset = self._standing(number, seat)
                 if seat.offset > seat.saved or offset - seat.saved > STALE:
                     states.append(seat.graph.capture(offset, self._log().stretch(number)))
                     seats.append(seat)
@@ -183,7 +183,7 @@ class Host:
             raise InputError(reason)
         graph = self._loader.graph(name, bundle, saved)
         seat.successor = Successor(graph, saved.offset if saved else 0)
-        return seat.successor.wants(number, seat.offset, self._settings.batch_events)
+        return seat.successor.wants(number, self._standing(number, seat), self._settings.batch_events)
 
     def advance(self, name: str, stretch: Stretch, records: Sequence[Record]) -> Stretch | None:
         """Let the successor take in a stretch; None once it sits in the seat, or the graph has left."""
@@ -194,11 +194,11 @@ class Host:
         successor = seat.successor
         assert successor is not None
         successor.take_in(stretch, records, self._settings.batch_events)
-        if successor.has_reached(seat.offset):
+        if successor.has_reached(self._standing(number, seat)):
             successor.graph.score = seat.graph.score  # of the graph's answers, whoever gives them
             seat.graph, seat.successor, seat.saved = successor.graph, None, -1
             return None
-        return successor.wants(number, seat.offset, self._settings.batch_events)
+        return successor.wants(number, self._standing(number, seat), self._settings.batch_events)
 
     def dismiss(self, name: str) -> None:
         """No successor after all; the present bundle goes on."""
@@ -207,6 +207,10 @@ class Host:
             found[1].successor = None
 
     # -- private ----------------------------------------------------------------------------------------------
+
+    def _standing(self, number: int, seat: _Seat) -> int:
+        """Up to where a graph has all its events: also behind those of others in its partition."""
+        return max(seat.offset, self._partitions[number].next)
 
     def _find(self, name: str) -> tuple[int, _Seat] | None:
         for number, partition in self._partitions.items():
