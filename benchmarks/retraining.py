@@ -1,8 +1,8 @@
 """What retraining wins: ICEWS14 as a live stream from its first day, once with a trainer beside it, once without.
 
 Two graphs get the same facts, the same first bundle (learned from the log at the end of train) and the same queries
-over the test period. One keeps that bundle, the other is retrained from the log and swaps each new bundle in while it
-runs. Writes `retraining.json` and `retraining.svg`:
+over the test period. One keeps that bundle; the other is retrained from the log, each time from where it was, and swaps
+the new bundle in while it runs. Writes `retraining.json` and `retraining.svg`:
 
     python -m benchmarks.retraining --out docs/results
 """
@@ -113,8 +113,13 @@ class Experiment:
         return trainings
 
     def ranks(self, graph: str) -> dict[int, np.ndarray[Any, np.dtype[np.float64]]]:
-        """The ranks that the predictions tell, by day."""
+        """The rank of each query's answer, by day; infinite where the query was refused."""
         found: dict[int, dict[str, float]] = {}
+        with open_log(self._connection, self._topics.deadletter) as reader:
+            for record in reader.read(0, *reader.bounds(0)):
+                event = orjson.loads(record.value or b"{}")
+                if event["kind"] == "query" and record.header("graph") == graph:
+                    found.setdefault(event["t"], {})[event["id"]] = np.inf
         with open_log(self._connection, self._topics.predictions) as reader:
             for number in reader.partitions():
                 for record in reader.read(number, *reader.bounds(number)):
@@ -147,7 +152,7 @@ class Experiment:
     def _train(self) -> dict[str, Any]:
         archive = str(self._folder / "archive")
         place = ("--models", self._models.url, "--archive", archive)
-        done = self._do("train", "--from-log", RETRAINED, *place, *self._training)
+        done = self._do("train", "--from-log", RETRAINED, "--warm-start", *place, *self._training)
         if done["status"] == "present" and self._models.line(RETRAINED)[1:]:
             self._await_swap(str(done["version"]))
         return done
@@ -162,13 +167,19 @@ class Experiment:
         )
 
     def _await_answers(self, data: Dataset, end: int) -> None:
+        """Until each query is answered, or refused because the bundle does not know its relation."""
         facts = data.split("test")
         wanted = 2 * 2 * int((facts[:, 3] < end).sum())
-        while True:
-            with open_log(self._connection, self._topics.predictions) as reader:
-                if sum(last - first for first, last in map(reader.bounds, reader.partitions())) >= wanted:
-                    return
+        while self._count(self._topics.predictions) + self._refused() < wanted:
             time.sleep(1.0)
+
+    def _count(self, topic: str) -> int:
+        with open_log(self._connection, topic) as reader:
+            return sum(last - first for first, last in map(reader.bounds, reader.partitions()))
+
+    def _refused(self) -> int:
+        with open_log(self._connection, self._topics.deadletter) as reader:
+            return sum(b'"kind":"query"' in (record.value or b"") for record in reader.read(0, *reader.bounds(0)))
 
     def _await_swap(self, version: str) -> None:
         while f'"{version}"' not in self._said("swapped"):

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import sys
+import threading
 import time
 
 import faust
@@ -21,6 +22,7 @@ from streams.worker import create_app
 # long to get it back whenever the event loop is busy.
 SWITCH = 0.0002  # seconds
 AGAIN = "ADATKG_STARTED_AGAIN"  # set for a process that has lost its brokers and waits for them
+LEAVE_WITHIN = 15.0  # seconds
 QUIET = 10.0  # seconds before a library's message is repeated
 PAUSE = 3.0  # seconds before the process starts itself anew
 log = structlog.get_logger()
@@ -32,7 +34,7 @@ def serve(settings: StreamSettings, connection: Connection, topics: Topics) -> i
     sys.setswitchinterval(SWITCH)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    app = create_app(settings, connection, topics)
+    app = create_app(settings, connection, topics, _end_soon)
     log.info("worker", group=app.conf.id, bootstrap=connection.bootstrap, models=settings.models)
     runner = faust.Worker(app, loop=loop, redirect_stdouts=False, override_logging=False, quiet=True)
     runner.spinner = None  # it writes to stdout, terminal or not
@@ -46,6 +48,18 @@ def serve(settings: StreamSettings, connection: Connection, topics: Topics) -> i
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
     except SystemExit as end:
         return int(end.code or 0)
+
+
+def _end_soon() -> None:
+    """Everything is saved: Faust may leave the group, but where no broker answers it would wait for ever."""
+
+    def end() -> None:
+        log.warning("left_without_goodbye", within=LEAVE_WITHIN)
+        os._exit(0)
+
+    timer = threading.Timer(LEAVE_WITHIN, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _quiet_libraries() -> None:

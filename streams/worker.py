@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,16 @@ REVOKED_WITHIN = 5.0  # seconds to make things durable before others take over; 
 log = structlog.get_logger()
 
 
-def create_app(settings: StreamSettings, connection: Connection, topics: Topics) -> faust.App:
-    """A worker as a Faust app; any number of them can be made in one process."""
+def create_app(
+    settings: StreamSettings,
+    connection: Connection,
+    topics: Topics,
+    on_stopped: Callable[[], None] = lambda: None,
+) -> faust.App:
+    """A worker as a Faust app; any number of them can be made in one process.
+
+    `on_stopped` is called when all that can be saved is saved, before Faust takes its leave of the brokers.
+    """
     share = Share(settings.replica, settings.replicas)
     group = f"{settings.group}-{share.name}" if share.name else settings.group
     app = faust.App(
@@ -107,6 +116,7 @@ def create_app(settings: StreamSettings, connection: Connection, topics: Topics)
             pump.close()
             swapper.close()
             log.info("stopped")
+            on_stopped()
 
     # Faust's annotations want signatures that it does not itself call with.
     connect: Any
