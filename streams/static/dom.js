@@ -1,0 +1,63 @@
+// Elements by a function. Text always goes in as text: a name is whatever a producer wrote.
+
+/** An element with attributes (`on` is a map of listeners, `class` and `data` as usual) and children. */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "on") {
+      for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
+    } else if (name === "data") {
+      Object.assign(element.dataset, value);
+    } else {
+      element.setAttribute(name, value === true ? "" : String(value));
+    }
+  }
+  fill(element, ...children);
+  return element;
+}
+
+/** Replace what is in an element. */
+export function fill(element, ...children) {
+  element.replaceChildren(...children.flat(2).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** Set a text only when it differs, so that readers and layout are left alone. */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** A name in its own direction of writing, whatever stands around it. */
+export function name(text, attributes = {}) {
+  return h("bdi", attributes, text);
+}
+
+/** A link to an entity's page. */
+export function entityLink(graph, entity) {
+  return h("a", { class: "entity", href: entityRoute(graph, entity) }, name(entity));
+}
+
+/** The address of an entity's page. */
+export function entityRoute(graph, entity) {
+  return `#/entity/${encodeURIComponent(graph)}/${encodeURIComponent(entity)}`;
+}
+
+/** The address of the form, filled in as far as known: subject or object, relation. */
+export function askRoute(graph, values = {}) {
+  const query = new URLSearchParams(values).toString();
+  return `#/ask/${encodeURIComponent(graph)}${query ? `?${query}` : ""}`;
+}
+
+/** What stands where nothing is yet: a sentence and, where there is one, the command that changes it. */
+export function emptyState(title, text, command = null) {
+  return h("div", { class: "empty" },
+    h("p", { class: "empty-title" }, title),
+    h("p", {}, text),
+    command ? h("code", { class: "command" }, command) : null);
+}
+
+/** A problem in the server's own words. */
+export function problem(text) {
+  return h("p", { class: "problem", role: "alert" }, text);
+}
