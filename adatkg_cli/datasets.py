@@ -11,7 +11,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from adatkg_cli.output import JsonFlag, print_json, stderr, stdout
-from adatkg_core.datasets import Dataset, load_dataset, shipped_names
+from adatkg_core.clock import Clock
+from adatkg_core.datasets import Dataset, Facts, load_dataset, shipped_names
 from adatkg_core.fetch import fetch_dataset
 from adatkg_core.synth import synthesize, write_dataset
 
@@ -100,9 +101,16 @@ def _describe(dataset: Dataset) -> dict[str, Any]:
         "last_tick": int(dataset.times[-1]),
         "step": dataset.step,
         "granularity": dataset.granularity,
-        "splits": {name: {"times": len(np.unique(rows[:, 3])), "facts": len(rows)} for name, rows in splits.items()},
+        "splits": {name: _describe_split(rows, dataset.clock) for name, rows in splits.items()},
         "entities_unknown_to_train": len(seen) - len(known),
     }
+
+
+def _describe_split(rows: Facts, clock: Clock | None) -> dict[str, Any]:
+    """How much there is, and from when until when; by the calendar where there is one."""
+    ticks = np.unique(rows[:, 3]).tolist()
+    first, last = (clock.iso(tick) if clock else tick for tick in (ticks[0], ticks[-1])) if ticks else (None, None)
+    return {"times": len(ticks), "facts": len(rows), "first": first, "last": last}
 
 
 def _print(description: dict[str, Any], json: bool) -> None:
@@ -113,7 +121,8 @@ def _print(description: dict[str, Any], json: bool) -> None:
     for key, value in description.items():
         if key == "splits":
             for name, part in value.items():
-                table.add_row(name, f"{part['facts']:,} facts at {part['times']:,} times")
+                span = f", {part['first']} to {part['last']}" if part["times"] else ""
+                table.add_row(name, f"{part['facts']:,} facts at {part['times']:,} times{span}")
         else:
             table.add_row(key.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
     stdout.print(table)

@@ -114,10 +114,10 @@ def _connect_docker(host: str) -> socket.socket:
 
 
 def _broker() -> Check:
-    bootstrap = os.environ.get("ADATKG_BOOTSTRAP", "")
-    remedy = "run `adatkg broker` and set ADATKG_BOOTSTRAP to its address, or to that of any Kafka; for streams only"
-    if not bootstrap:
-        return Check("broker", False, False, "ADATKG_BOOTSTRAP is not set", remedy)
+    from streams.connection import DEFAULT_BOOTSTRAP
+
+    bootstrap = os.environ.get("ADATKG_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+    remedy = "run `adatkg broker`, or set ADATKG_BOOTSTRAP to the address of another Kafka; for streams only"
     problem = ""
     for server in bootstrap.split(","):
         try:

@@ -17,6 +17,7 @@ from adatkg_cli.stream_options import BootstrapOption, PrefixOption, hush, reach
 from adatkg_core.errors import InputError
 
 if TYPE_CHECKING:
+    from adatkg_core.clock import Clock
     from replay import Published
 
 
@@ -83,7 +84,7 @@ def replay(
     if json:
         print_json(result)
     else:
-        _show(result, done, paced=pace is not None)
+        _show(result, done, data.clock, paced=pace is not None)
 
 
 def _pace(speed: str) -> float | None:
@@ -137,7 +138,7 @@ def _result(graph: str, digest: str, done: Published, resumed_at: int | None) ->
     }
 
 
-def _show(result: dict[str, Any], done: Published, *, paced: bool) -> None:
+def _show(result: dict[str, Any], done: Published, clock: Clock | None, *, paced: bool) -> None:
     graph = result["graph"]
     if done.start >= done.total:
         stdout.print(f"{graph}: all {done.total:,} messages of this replay are in the log already")
@@ -149,6 +150,7 @@ def _show(result: dict[str, Any], done: Published, *, paced: bool) -> None:
     )
     if done.last_time is not None:
         lag = f", {done.lag_seconds:.2f} s behind the schedule" if paced else ""
-        stdout.print(f"last time {done.last_time}{lag}")
+        date = f" ({clock.iso(done.last_time)})" if clock else ""
+        stdout.print(f"last time {done.last_time}{date}{lag}")
     if done.interrupted:
         stdout.print(f"interrupted, {result['remaining']:,} messages remain: the same command with --resume goes on")

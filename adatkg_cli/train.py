@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.text import Text
 
-from adatkg_cli.output import JsonFlag, print_json, stdout
+from adatkg_cli.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg_cli.progress import progress_bar
 from adatkg_cli.stream_options import BootstrapOption, PrefixOption
 from adatkg_cli.train_log import (
@@ -149,6 +150,9 @@ def train(
     score = run.valid["slices"]["all"]["mrr"]
     stdout.print(f"{written}: {run.bundle.version}, best of {run.epochs} epochs is {run.best_epoch}")
     stdout.print(f"valid, {run.valid['protocol']} protocol: MRR {score:.4f} in {result['seconds']} s")
+    if models is not None:
+        remedy = f"adatkg models promote {graph} {run.bundle.version} --models {models}"
+        stderr.print(Text(f"a worker that runs already takes it at its next start, or now by: {printable(remedy)}"))
 
 
 def _check_place(out: Path | None, models: str | None, graph: str | None, replace: bool) -> None:

@@ -122,18 +122,21 @@ def find_columns(where: str, header: Row, wanted: Mapping[str, str]) -> tuple[in
     found = {role: _wanted(where, header, role, wanted[role], shown) for role in ROLES if wanted.get(role)}
     plain = [" ".join(re.split(r"[\s_-]+", cell.casefold())).strip() for cell in header]
     taken = set(found.values())
+    problems: dict[str, str] = {}
     for role in ROLES:
         if role in found:
             continue
         fitting = [i for i, cell in enumerate(plain) if cell in ALIASES[role] and i not in taken]
-        if len(fitting) != 1:
-            problem = (
-                f"columns {' and '.join(repr(header[i]) for i in fitting)} could each be the {role}"
-                if fitting
-                else f"no column for the {role}"
-            )
-            raise InputError(f"{where}: {problem}; name it or its number with --{role}; the header is {shown}")
-        found[role] = fitting[0]
+        if len(fitting) == 1:
+            found[role] = fitting[0]
+        elif fitting:
+            problems[role] = f"columns {' and '.join(repr(header[i]) for i in fitting)} could each be the {role}"
+        else:
+            problems[role] = f"no column for the {role}"
+    if problems:
+        flags = ", ".join(f"--{role}" for role in problems)
+        said = ", ".join(problems.values())
+        raise InputError(f"{where}: {said}; name it or its number with {flags}; the header is {shown}")
     if len(set(found.values())) < len(ROLES):
         twice = next(role for role in ROLES if list(found.values()).count(found[role]) > 1)
         raise InputError(

@@ -24,6 +24,7 @@ SWITCH = 0.0002  # seconds
 AGAIN = "ADATKG_STARTED_AGAIN"  # set for a process that has lost its brokers and waits for them
 LEAVE_WITHIN = 15.0  # seconds
 QUIET = 10.0  # seconds before a library's message is repeated
+PASSING = "CoordinatorNotAvailable"  # a new broker says so while it makes the topic of its groups; told if it goes on
 PAUSE = 3.0  # seconds before the process starts itself anew
 log = structlog.get_logger()
 
@@ -35,7 +36,8 @@ def serve(settings: StreamSettings, connection: Connection, topics: Topics) -> i
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     app = create_app(settings, connection, topics, _end_soon)
-    log.info("worker", group=app.conf.id, bootstrap=connection.bootstrap, models=settings.models)
+    pages = f"http://{settings.web_host}:{settings.web_port}" if settings.web_port else None
+    log.info("worker", group=app.conf.id, bootstrap=connection.bootstrap, models=settings.models, pages=pages)
     runner = faust.Worker(app, loop=loop, redirect_stdouts=False, override_logging=False, quiet=True)
     runner.spinner = None  # it writes to stdout, terminal or not
     try:
@@ -77,11 +79,14 @@ class _Forward(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Say it, unless the same was said a moment ago."""
         key, now = (record.name, str(record.msg)), time.monotonic()
-        if now - self._said.get(key, -QUIET) < QUIET:
+        first = key not in self._said
+        if not first and now - self._said[key] < QUIET:
             return
         if len(self._said) > 1_000:
             self._said.clear()
         self._said[key] = now
+        if first and PASSING in record.getMessage():
+            return
         problem = repr(record.exc_info[1]) if record.exc_info and record.exc_info[1] else None
         say = log.error if record.levelno >= logging.ERROR else log.warning
         say("library", source=record.name, message=record.getMessage(), problem=problem)

@@ -38,7 +38,7 @@ def test_info_describes_the_shipped_data_set(monkeypatch: pytest.MonkeyPatch, ca
     assert run(monkeypatch, "datasets", "info", "icews14", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["entities"], found["relations"], found["facts"], found["times"]) == (7128, 230, 90730, 365)
-    assert found["splits"]["test"] == {"times": 110, "facts": 28970}
+    assert found["splits"]["test"] == {"times": 110, "facts": 28970, "first": "2014-09-13", "last": "2014-12-31"}
     assert found["entities_unknown_to_train"] == 1854
 
 
@@ -58,6 +58,9 @@ def test_a_generated_graph_can_be_described(monkeypatch: pytest.MonkeyPatch, cap
     found = json.loads(capsys.readouterr().out)
     assert found["entities"] == 40
     assert made["splits"] == found["splits"]
+    assert found["splits"]["valid"] == {"times": 2, "facts": 16, "first": 5, "last": 6}  # it has no calendar
+    assert run(monkeypatch, "datasets", "info", out) == 0
+    assert "16 facts at 2 times, 5 to 6" in capsys.readouterr().out
 
 
 def test_a_bad_file_is_one_line_on_stderr_and_exit_code_2(

@@ -24,7 +24,7 @@ def diagnose(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> tuple[int, dic
 @pytest.fixture(autouse=True)
 def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
-    monkeypatch.delenv("ADATKG_BOOTSTRAP", raising=False)
+    monkeypatch.setenv("ADATKG_BOOTSTRAP", "127.0.0.1:1")
     monkeypatch.delenv("ADATKG_JAVA", raising=False)
 
 
@@ -50,6 +50,17 @@ def test_a_broker_that_listens_is_found(monkeypatch: pytest.MonkeyPatch, capsys:
         monkeypatch.setenv("ADATKG_BOOTSTRAP", f"127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
         _, found = diagnose(monkeypatch, capsys)
     assert found["broker"]["ok"]
+
+
+def test_without_an_address_the_broker_is_looked_for_where_every_command_looks(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.delenv("ADATKG_BOOTSTRAP")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        monkeypatch.setattr("streams.connection.DEFAULT_BOOTSTRAP", address)
+        _, found = diagnose(monkeypatch, capsys)
+    assert (found["broker"]["ok"], found["broker"]["detail"]) == (True, address)
 
 
 @pytest.mark.parametrize("host", ["nonsense", "ssh://far/away", "tcp://127.0.0.1:1"])

@@ -288,6 +288,12 @@ def test_a_file_without_header_is_read_by_numbers(make: Import) -> None:
             "who,relation,object,time",
             "line 1: no column for the subject; name it or its number with --subject; the header is 'who'",
         ),
+        (
+            {},
+            "who,what,whom,time",
+            "no column for the subject, no column for the relation, no column for the object; .* --subject, "
+            "--relation, --object; the header is 'who'",
+        ),
         ({}, "s,r,o,date,time", "columns 'date' and 'time' could each be the time; .* --time"),
         ({"object": "x"}, "s,r,o,t", "no column for --object x; the header is 's', 'r', 'o', 't'"),
         ({"object": "9"}, "s,r,o,t", "no column for --object 9"),
