@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,12 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from adatkg_cli.output import JsonFlag, print_json, printable, stderr, stdout
-from adatkg_cli.stream_options import BootstrapOption, PrefixOption, reach
+from adatkg_cli.stream_options import BootstrapOption, PrefixOption
 
 if TYPE_CHECKING:
-    from adatkg_core.announcements import Announcement, Verdict
-    from adatkg_core.bundle import Bundle
     from adatkg_core.model_store import ModelStore
+    from streams.promotion import Reach
 
 models = typer.Typer(
     help="Trained bundles: list, show, choose the one that answers.",
@@ -45,8 +43,9 @@ def list_(
 ) -> None:
     """List bundles, the newest last: which one answers, how each was measured, and why it is where it is."""
     from adatkg_core.model_report import bundle_rows
+    from streams.promotion import open_store
 
-    opened = _open(store, graph)
+    opened = open_store(store, graph)
     rows = [row for name in ([graph] if graph else opened.graphs()) for row in bundle_rows(opened, name)]
     if json:
         print_json({"bundles": rows})
@@ -66,9 +65,10 @@ def show(
 ) -> None:
     """Show all that is known of a bundle, and whether it is sound."""
     from adatkg_core.model_report import describe_bundle
+    from streams.promotion import known_version, open_store
 
-    opened = _open(store, graph)
-    described = describe_bundle(opened, graph, _known(opened, graph, version or _present(opened, graph)))
+    opened = open_store(store, graph)
+    described = describe_bundle(opened, graph, known_version(opened, graph, version or _present(opened, graph)))
     if json:
         print_json(described)
         return
@@ -90,17 +90,12 @@ def promote(
     json: JsonFlag = False,
 ) -> None:
     """Make a bundle the one that answers; one that is damaged or did worse than the present one is refused."""
-    from adatkg_core.announcements import Announcement
-    from adatkg_core.model_report import verdict_on
+    from streams.promotion import open_store
+    from streams.promotion import promote as promote_in
 
-    opened = _open(store, graph)
-    before = opened.present(graph)
-    verdict = verdict_on(opened, graph, _known(opened, graph, version))
-    _check(opened, graph, version, verdict, force)
-    tell = _teller(offline, store, bootstrap, topic_prefix)
-    opened.make_present(graph, version)
-    opened.add_note(graph, version, status="present", reason="promoted by hand" + (", by force" if force else ""))
-    tell(Announcement(graph, version, "present", "promoted by hand", verdict, force))
+    opened = open_store(store, graph)
+    reach = _reach(offline, store, bootstrap, topic_prefix)
+    before = promote_in(opened, graph, version, reach, _warn, forced=force)
     _report(graph, version, before, offline, json)
 
 
@@ -114,40 +109,14 @@ def rollback(
     json: JsonFlag = False,
 ) -> None:
     """Bring back the bundle that answered before the present one."""
-    from adatkg_core.announcements import Announcement
+    from streams.promotion import open_store, roll_back
 
-    opened = _open(store, graph)
-    line = opened.line(graph)
-    if len(line) > 1 and line[1] in opened.versions(graph):  # else the store says what is missing
-        _check(opened, graph, line[1], None, True)
-    tell = _teller(offline, store, bootstrap, topic_prefix)
-    version = opened.roll_back(graph)
-    opened.add_note(graph, line[0], status="candidate", reason=f"rolled back by hand to {version}")
-    tell(Announcement(graph, version, "present", "rolled back by hand", forced=True))
-    _report(graph, version, line[0], offline, json)
+    opened = open_store(store, graph)
+    version, before = roll_back(opened, graph, _reach(offline, store, bootstrap, topic_prefix), _warn)
+    _report(graph, version, before, offline, json)
 
 
 # -- what is there --------------------------------------------------------------------------------------------
-
-
-def _open(store: str, graph: str | None) -> ModelStore:
-    from adatkg_core.errors import InputError
-    from adatkg_core.model_store import ModelStore
-
-    opened = ModelStore(store)
-    if graph is not None and graph not in opened.graphs():
-        known = ", ".join(opened.graphs()) or "none"
-        raise InputError(f"{store}: no bundles of graph {graph}, only of: {known}; check the name and --models")
-    return opened
-
-
-def _known(store: ModelStore, graph: str, version: str) -> str:
-    from adatkg_core.errors import InputError
-
-    if version not in store.versions(graph):
-        known = ", ".join(store.versions(graph)) or "none"
-        raise InputError(f"{store.url}: graph {graph} has no bundle {version}; it has {known}")
-    return version
 
 
 def _present(store: ModelStore, graph: str) -> str:
@@ -185,45 +154,18 @@ def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 # -- what is changed ------------------------------------------------------------------------------------------
 
 
-def _check(store: ModelStore, graph: str, version: str, verdict: Verdict | None, forced: bool) -> None:
-    """Raise for a bundle that must not answer; a present one that cannot be read is no reason to keep it."""
-    from adatkg_core.errors import AdatkgError, InputError
-    from adatkg_core.fitness import unfit
-
-    candidate = store.bundle(graph, version)
-    present: Bundle | None = None
-    now = store.present(graph)
-    if now is not None and now != version:
-        try:
-            present = store.bundle(graph, now)
-        except AdatkgError as error:
-            stderr.print(Text(printable(f"the present bundle cannot be compared with: {error}")))
-    if (reason := unfit(candidate, present, graph, verdict, forced)) is not None:
-        raise InputError(f"{store.url}: {reason}")
-
-
-def _teller(
-    offline: bool, store: str, bootstrap: str | None, topic_prefix: str | None
-) -> Callable[[Announcement], None]:
-    """What tells the workers. Brokers that do not answer are found out now, before the store is changed."""
-    from adatkg_core.errors import AdatkgError
-    from streams.announce import announce
+def _reach(offline: bool, store: str, bootstrap: str | None, topic_prefix: str | None) -> Reach:
+    from streams.connection import connection_from
+    from streams.promotion import teller
+    from streams.topics import topics_from
 
     if offline:
-        return lambda announcement: None
-    connection, topics = reach(bootstrap, topic_prefix)
+        return lambda: lambda announcement: None
+    return lambda: teller(connection_from(bootstrap=bootstrap), topics_from(topic_prefix), store)
 
-    def tell(announcement: Announcement) -> None:
-        try:
-            announce(connection, topics, announcement)
-        except AdatkgError as error:
-            remedy = f"`adatkg models promote {announcement.graph} {announcement.version} --force`"
-            raise AdatkgError(
-                f"{store}: bundle {announcement.version} of graph {announcement.graph} is present, but running workers "
-                f"were not told; tell them with {remedy}: {error}"
-            ) from error
 
-    return tell
+def _warn(text: str) -> None:
+    stderr.print(Text(printable(text)))
 
 
 def _report(graph: str, version: str, before: str | None, offline: bool, json: bool) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from adatkg_core.catalog import Catalog
-from adatkg_core.events import Answer, Query
+from adatkg_core.events import Answer, Query, Recurrent
 from adatkg_core.ranking import rank_targets
 
 BLOCK = 1_024  # names ranked at once; bounds memory, never changes a rank
@@ -17,8 +18,7 @@ BLOCK = 1_024  # names ranked at once; bounds memory, never changes a rank
 def top_lists(scores: Tensor, queries: Sequence[Query], catalog: Catalog) -> list[tuple[Answer, ...]]:
     """The best candidates of each query among the visible ones, scores [B, N], without those it excludes."""
     probability = scores.softmax(1)
-    excluded = _excluded([query.exclude for query in queries], catalog, scores)
-    shown = scores.index_put((excluded[:, 0], excluded[:, 1]), scores.new_tensor(-torch.inf))
+    shown = _without_excluded(scores, queries, catalog)
     best, order = shown.topk(min(max(query.k for query in queries), scores.shape[1]), dim=1)
     columns = (order.tolist(), best.tolist(), probability.gather(1, order).tolist())
     return [
@@ -29,6 +29,30 @@ def top_lists(scores: Tensor, queries: Sequence[Query], catalog: Catalog) -> lis
         )
         for query, *lists in zip(queries, *columns, strict=True)
     ]
+
+
+def recurrent_lists(
+    scores: Tensor, queries: Sequence[Query], catalog: Catalog, visible: int, place: Mapping[str, int], depth: int
+) -> list[Recurrent]:
+    """What scores by the recurrency heuristic [B, M] say to the queries, at most `depth` names each.
+
+    Who never recurred scores 0 and is in no list. A tie that the list's end would cut is left out: which of them came
+    first would be chance.
+    """
+    shown = _without_excluded(scores[:, :visible], queries, catalog)
+    best, order = shown.topk(min(depth + 1, visible), dim=1)
+    ranks = exact_ranks(scores, queries, catalog, visible, place)
+    lists = []
+    for some, rows, exact in zip(best.tolist(), order.tolist(), ranks, strict=True):
+        end = bisect_left(some, 0.0, key=lambda score: -score)  # from here on nobody recurred
+        if end > depth:
+            end = bisect_left(some, -some[depth], key=lambda score: -score)
+        levels, level = bytearray(), 0
+        for i in range(end):
+            level += i > 0 and some[i] < some[i - 1]
+            levels.append(level)
+        lists.append(Recurrent(tuple(catalog.names[row] for row in rows[:end]), bytes(levels), exact))
+    return lists
 
 
 def exact_ranks(
@@ -54,6 +78,11 @@ def exact_ranks(
         for (i, name), rank in zip(part, ranks, strict=True):
             result[i][name] = rank
     return result
+
+
+def _without_excluded(scores: Tensor, queries: Sequence[Query], catalog: Catalog) -> Tensor:
+    excluded = _excluded([query.exclude for query in queries], catalog, scores)
+    return scores.index_put((excluded[:, 0], excluded[:, 1]), scores.new_tensor(-torch.inf))
 
 
 def _excluded(names: Sequence[Sequence[str]], catalog: Catalog, scores: Tensor) -> Tensor:

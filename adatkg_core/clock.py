@@ -46,6 +46,16 @@ class Clock:
         return {"origin": self.origin, "seconds": self.seconds}
 
 
+def iso_of(clock: Clock | None, tick: int | None) -> str | None:
+    """When a tick begins; None where there is no tick, no calendar, or none that reaches so far."""
+    if clock is None or tick is None:
+        return None
+    try:
+        return clock.iso(tick)
+    except OverflowError:
+        return None
+
+
 def clock_from_dict(values: Any, where: str) -> Clock | None:
     """The clock that `as_dict` gave; None stands for ticks that have no place in the calendar."""
     if values is None:

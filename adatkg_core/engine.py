@@ -7,6 +7,7 @@ later time sees them through a commit that can be taken back, a read at W or bef
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +15,15 @@ import torch
 from torch import Tensor
 
 from adatkg_core.admission import MAX_JUMP, LatePolicy, Objection, admit, object_to_relation, object_to_time
-from adatkg_core.answers import exact_ranks, top_lists
+from adatkg_core.answers import exact_ranks, recurrent_lists, top_lists
 from adatkg_core.catalog import Catalog
 from adatkg_core.commit import commit
 from adatkg_core.datasets import text_of
 from adatkg_core.encoder import TextEncoder
 from adatkg_core.errors import InputError
-from adatkg_core.events import Fact, Prediction, Query, Refusal
+from adatkg_core.events import Fact, Prediction, Query, Recurrent, Refusal
 from adatkg_core.model import AdaTKG, View
+from adatkg_core.recurrency import keeps_counts, score_recurrency
 from adatkg_core.state import GraphState
 from adatkg_core.tensors import grown
 
@@ -150,8 +152,11 @@ class Engine:
     # -- reading ----------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def predict(self, queries: Sequence[Query]) -> list[Prediction | Refusal]:
-        """A ranked list for each query, from the facts before it in the log with time below its own."""
+    def predict(self, queries: Sequence[Query], recurrent: int = 0) -> list[Prediction | Refusal]:
+        """A ranked list for each query, from the facts before it in the log with time below its own.
+
+        With `recurrent`, each also says so many candidates of the recurrency heuristic, if the state keeps its counts.
+        """
         answers: list[Prediction | Refusal | None] = [None] * len(queries)
         groups: dict[int, list[int]] = {}
         for i, query in enumerate(queries):
@@ -164,7 +169,7 @@ class Engine:
         for time in sorted(groups):
             for start in range(0, len(groups[time]), CHUNK):
                 part = groups[time][start : start + CHUNK]
-                for i, answer in zip(part, self._answer([queries[i] for i in part], time), strict=True):
+                for i, answer in zip(part, self._answer([queries[i] for i in part], time, recurrent), strict=True):
                     answers[i] = answer
         return [answer for answer in answers if answer is not None]
 
@@ -189,6 +194,29 @@ class Engine:
         """The mean gate of each entity as a read at `time` sees it, [N]."""
         with torch.no_grad():
             return self._read(time)[0].gate
+
+    def memory_norms(self, rows: Tensor) -> Tensor:
+        """The length of what is remembered of each row [n], as the state stands; 0 in a model without memory."""
+        if self.model.memory is None:
+            return torch.zeros(rows.shape[0], device=self.device)
+        norms: Tensor = torch.linalg.vector_norm(self.state.tensors["memory"][rows].flatten(1), dim=1)
+        return norms
+
+    @contextmanager
+    def rows_for(self, names: Sequence[str]) -> Iterator[list[int]]:
+        """Rows of names for one read; one that is in no fact yet has a row behind the catalog while this lasts."""
+        rows, strangers = self._rows_of(names)
+        if strangers:
+            self.state.reserve(self.state.entities + len(strangers))
+            self._write_text(self.state.entities, strangers)
+        try:
+            yield rows
+        finally:
+            self._forget_strangers(len(strangers))
+
+    def pending(self) -> Tensor:
+        """The facts [n, 3] that have come at the watermark and are not part of the state as it stands."""
+        return self._pending[: 0 if self._tentative else self._n_pending]
 
     # -- whole states -----------------------------------------------------------------------------------------
 
@@ -272,7 +300,7 @@ class Engine:
             return "bad-value", f"k is {query.k}: ask for at least 0 candidates"
         return object_to_time(query.t, None, None)
 
-    def _answer(self, queries: list[Query], time: int) -> list[Prediction]:
+    def _answer(self, queries: list[Query], time: int, recurrent: int) -> list[Prediction]:
         view, visible = self._read(time)
         named = [query.s if query.s is not None else str(query.o) for query in queries]
         mentioned = named + [name for query in queries for name in query.rank_of]
@@ -288,6 +316,11 @@ class Engine:
         gate = view.gate[subject].tolist()
         interactions = self.state.tensors["interactions"][subject].tolist()
         updates = self.state.tensors["updates"][subject].tolist()
+        norms = self.memory_norms(subject).tolist()
+        simple: Sequence[Recurrent | None] = [None] * len(queries)
+        if recurrent and keeps_counts(self.state):
+            counted = score_recurrency(self.state, subject, relation, time, scores.shape[1])
+            simple = recurrent_lists(counted, queries, self.catalog, visible, place, recurrent)
         if strangers:
             self._forget_strangers(len(strangers))
         tops = top_lists(scores[:, :visible], queries, self.catalog)
@@ -301,6 +334,8 @@ class Engine:
                 gate=gate[i],
                 interactions=interactions[i],
                 ranks=ranks[i],
+                memory_norm=norms[i],
+                recurrent=simple[i],
             )
             for i, query in enumerate(queries)
         ]

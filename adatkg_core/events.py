@@ -38,6 +38,18 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Recurrent:
+    """What the recurrency heuristic says to the same query, read from the same state.
+
+    `names` are its best candidates; `levels` numbers their scores, since those that tie have no order among them.
+    """
+
+    names: tuple[str, ...]
+    levels: bytes
+    ranks: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
     """The ranked answers to a query and what they rest on."""
 
@@ -48,6 +60,8 @@ class Prediction:
     gate: float
     interactions: int
     ranks: dict[str, float] = field(default_factory=dict)
+    memory_norm: float = 0.0  # length of what is remembered of the entity asked about
+    recurrent: Recurrent | None = None  # only where it was asked for and the state keeps the counts
 
 
 @dataclass(frozen=True, slots=True)

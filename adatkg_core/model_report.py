@@ -17,10 +17,12 @@ def bundle_rows(store: ModelStore, graph: str) -> list[dict[str, Any]]:
         note = store.note(graph, version)
         row = {"graph": graph, "version": version, "is": _role(line, version), "created": note.get("created")}
         try:
-            measured, problem = _measured(store, graph, version), None
+            measured, verdict, problem = _measured(store, graph, version), verdict_on(store, graph, version), None
         except AdatkgError as error:
-            measured, problem = (None, None), str(error)
+            measured, verdict, problem = (None, None), None, str(error)
         row |= {"mrr": measured[0], "measured_on": measured[1], "reason": note.get("reason"), "problem": problem}
+        row |= {"present_mrr": verdict.present if verdict else None, "better": verdict.better if verdict else None}
+        row |= {"seconds": note.get("seconds"), "facts": note.get("facts")}
         rows.append(row)
     return sorted(rows, key=lambda row: str(row["created"] or ""))
 

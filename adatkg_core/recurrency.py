@@ -34,10 +34,20 @@ class Recurrency:
     def score(self, subject: Tensor, relation: Tensor, time: int, n: int) -> Tensor:
         """Queries [B] -> scores [B, n]."""
         self.state.reserve(n)
-        kinds, kind = torch.unique(relation, return_inverse=True)
-        seen = self.state.relation_table.read(self.state, kinds, time)
-        far = seen.slow.new_zeros(kinds.shape[0] * n).index_add(0, seen.owner * n + seen.other, seen.slow)
-        own = self.state.pair_table.read(self.state, subject, time)
-        weight = own.slow * torch.where(own.relation == relation[own.owner], 1.0, SAME_PAIR)
-        scores = (SAME_RELATION * far.view(-1, n))[kind].reshape(-1)
-        return scores.index_add(0, own.owner * n + own.other, weight).view(-1, n)
+        return score_recurrency(self.state, subject, relation, time, n)
+
+
+def keeps_counts(state: GraphState) -> bool:
+    """Whether the state has the tables that the heuristic reads: they belong to the recall head."""
+    return state.config.recall.enabled
+
+
+def score_recurrency(state: GraphState, subject: Tensor, relation: Tensor, time: int, n: int) -> Tensor:
+    """Queries [B] -> scores [B, n], from the counts of a state as it stands; n must cover whoever is counted there."""
+    kinds, kind = torch.unique(relation, return_inverse=True)
+    seen = state.relation_table.read(state, kinds, time)
+    far = seen.slow.new_zeros(kinds.shape[0] * n).index_add(0, seen.owner * n + seen.other, seen.slow)
+    own = state.pair_table.read(state, subject, time)
+    weight = own.slow * torch.where(own.relation == relation[own.owner], 1.0, SAME_PAIR)
+    scores = (SAME_RELATION * far.view(-1, n))[kind].reshape(-1)
+    return scores.index_add_(0, own.owner * n + own.other, weight).view(-1, n)

@@ -28,6 +28,10 @@ P = ParamSpec("P")
 _log = structlog.get_logger()
 
 
+class NoAnswer(AdatkgError):
+    """A query was sent, and no answer came in time."""
+
+
 class Client:
     """A connection to the stream, open inside `async with`. It belongs to no consumer group and commits nothing.
 
@@ -92,7 +96,7 @@ class Client:
     ) -> Forecast:
         """Send a query and wait for its answer; give `subject` or `object`, the other is what is asked for.
 
-        Raises InputError when the query is refused, here or by the worker, and AdatkgError when no answer comes.
+        Raises InputError when the query is refused, here or by the worker, and NoAnswer when no answer comes.
         """
         id = f"ask-{uuid4().hex}"
         query = _checked(graph, encode_query, id, relation, time, s=subject, o=object, k=k)
@@ -114,7 +118,7 @@ class Client:
         except TimeoutError as error:
             if not sent:
                 raise unreachable(self.connection, error) from error
-            raise AdatkgError(
+            raise NoAnswer(
                 f"{graph}: no answer within {timeout:g} s; is a worker running? Start one with "
                 f"`adatkg worker --bootstrap {self.connection.bootstrap}`, or wait longer"
             ) from error

@@ -6,7 +6,7 @@ A dead letter is marked as retried by an empty record behind it in the same topi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ from kafka.errors import KafkaError
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.messages import Source
 from streams.connection import Connection
-from streams.log import Record, open_log
+from streams.log import LogReader, Record, open_log
 from streams.topics import LARGEST_MESSAGE, Topics, unreachable
 
 HEADERS = {
@@ -103,21 +103,27 @@ class DeadLetters:
 
     def read(self, tell: Report = lambda done, total: None) -> list[DeadLetter]:
         """All that are kept, oldest first in each partition, without their values; `tell` hears how far it is."""
-        letters: dict[str, DeadLetter] = {}
-        marks: Counter[str] = Counter()
+        with open_log(self._connection, self._topics.deadletter) as log:
+            return _read(log, {partition: log.bounds(partition) for partition in log.partitions()}, 0, tell)
+
+    def latest(self, count: int, shown: int) -> list[DeadLetter]:
+        """Of the newest `count` records of each partition those letters that nobody put back, oldest first.
+
+        `shown` bytes of their values are read along.
+        """
         with open_log(self._connection, self._topics.deadletter) as log:
             bounds = {partition: log.bounds(partition) for partition in log.partitions()}
-            total, done = sum(end - first for first, end in bounds.values()), 0
-            for partition, (first, end) in bounds.items():
-                for record in log.read(partition, first, end):
-                    done += 1
-                    tell(done, total)
-                    if marked := header(record.headers, RETRIED):
-                        marks[marked] += 1
-                    else:
-                        letter = replace(_letter(record), value=None)
-                        letters[letter.id] = letter
-        return [replace(letter, retried=marks[id]) for id, letter in letters.items()]
+            newest = {partition: (max(first, end - count), end) for partition, (first, end) in bounds.items()}
+            return [letter for letter in _read(log, newest, shown) if not letter.retried]
+
+    def find(self, partition: int, offset: int) -> DeadLetter:
+        """One letter with its value."""
+        id = Source(partition, offset).id
+        with open_log(self._connection, self._topics.deadletter) as log:
+            first, end = log.bounds(partition) if partition in log.partitions() else (0, 0)
+            # A letter that was put back is marked behind it.
+            letters = _read(log, {partition: (offset, end)}, 0) if first <= offset < end else []
+        return next(self.with_values(choose(letters, [id])))
 
     def with_values(self, letters: Sequence[DeadLetter]) -> Iterator[DeadLetter]:
         """The same letters with their values, read as they are taken, in the order of the log."""
@@ -130,6 +136,25 @@ class DeadLetters:
                 if wanted:
                     gone = Source(partition, min(wanted)).id
                     raise AdatkgError(f"dead letter {gone}: {self._topics.deadletter} keeps it no longer")
+
+
+def _read(
+    log: LogReader, bounds: Mapping[int, tuple[int, int]], shown: int, tell: Report = lambda done, total: None
+) -> list[DeadLetter]:
+    """The letters in these stretches, with at most `shown` bytes of their values, none at all where it is 0."""
+    letters: dict[str, DeadLetter] = {}
+    marks: Counter[str] = Counter()
+    total, done = sum(end - first for first, end in bounds.values()), 0
+    for partition, (first, end) in bounds.items():
+        for record in log.read(partition, first, end):
+            done += 1
+            tell(done, total)
+            if marked := header(record.headers, RETRIED):
+                marks[marked] += 1
+            else:
+                letter = _letter(record)
+                letters[letter.id] = replace(letter, value=(letter.value or b"")[:shown] if shown else None)
+    return [replace(letter, retried=marks[id]) for id, letter in letters.items()]
 
 
 def choose(letters: Sequence[DeadLetter], ids: Sequence[str]) -> list[DeadLetter]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,14 +12,16 @@ from adatkg_core.encoder import TextEncoder
 from adatkg_core.engine import Engine
 from adatkg_core.events import Fact, Prediction
 from adatkg_core.messages import Question, Source, Tick, Unusable, decode_event, encode_prediction
+from adatkg_core.recurrency import keeps_counts
 from adatkg_core.snapshots import Saved
 from streams.deadletters import UNCHANGED
 from streams.log import Record
-from streams.prequential import Prequential
+from streams.prequential import Mark, Prequential
 from streams.settings import StreamSettings
 from streams.share import Share
 
 DEPTH = 50  # how far down a ranking is remembered, to be marked when the answer comes
+MARKS = 2_000  # of a batch that are told
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Answered:
 
     arrival: Arrival
     body: bytes
+    question: Question  # its time is a tick: whoever asked for the next one has got it
+    prediction: Prediction
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +62,15 @@ class Rejected:
 
 @dataclass
 class Outcome:
-    """What came of a batch: answers and rejections, each in log order, and counts of the rest by kind."""
+    """What came of a batch: answers and rejections, each in log order, counts of the rest by kind, and marks.
+
+    The marks are of earlier answers too, as their truths came; when very many come at once the latest are here.
+    """
 
     answered: list[Answered] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    marks: Sequence[Mark] = ()
 
 
 class Graph:
@@ -87,6 +95,7 @@ class Graph:
         self.engine: Engine = bundle.engine(encoder, late=settings.late, max_jump=settings.max_jump, snapshot=snapshot)
         self.known_through = saved.known_through if saved else None
         self.score = Prequential()
+        self.heuristic = settings.heuristic and keeps_counts(self.engine.state)
 
     @property
     def version(self) -> str:
@@ -129,6 +138,7 @@ class _Batch:
         self._answered: dict[int, Answered] = {}
         self._rejected: dict[int, Rejected] = {}
         self._counts: Counter[str] = Counter()
+        self._marks: deque[Mark] = deque(maxlen=MARKS)
 
     def fact(self, arrival: Arrival, fact: Fact) -> None:
         """A fact waits for its like, unless a question stands before it that must not see it."""
@@ -188,13 +198,13 @@ class _Batch:
             self._facts = []
         if self._asked:
             deep = [replace(question.query, k=max(DEPTH, question.query.k)) for _, question in self._asked]
-            answers = self._engine.predict(deep)
+            answers = self._engine.predict(deep, DEPTH if self._graph.heuristic else 0)
             for (arrival, question), answer in zip(self._asked, answers, strict=True):
                 if isinstance(answer, Prediction):
                     self._predicted[arrival.source.offset] = answer
                     shown = replace(answer, top=answer.top[: question.query.k])
                     body = encode_prediction(shown, question, self._graph.name, self._graph.version, arrival.source)
-                    self._answered[arrival.source.offset] = Answered(arrival, body)
+                    self._answered[arrival.source.offset] = Answered(arrival, body, question, answer)
                 else:
                     self._refuse(arrival, answer.code, answer.reason)
             self._asked, self._sees_pending = [], False
@@ -205,7 +215,7 @@ class _Batch:
             self._keep_score()
         answered = [self._answered[offset] for offset in sorted(self._answered)]
         rejected = [self._rejected[offset] for offset in sorted(self._rejected)]
-        return Outcome(answered, rejected, self._counts)
+        return Outcome(answered, rejected, self._counts, self._marks)
 
     def _keep_score(self) -> None:
         """Mark answers by the facts that follow them, in the order of the log."""
@@ -215,10 +225,10 @@ class _Batch:
                 score.passed(told.t)
             elif isinstance(told, Fact):
                 score.passed(told.t)
-                score.happened(told)
+                self._marks += score.happened(told)
             elif told[0] in self._predicted:
                 prediction = self._predicted[told[0]]
-                score.answered(told[1], prediction, [one.entity for one in prediction.top])
+                score.answered(told[1], prediction, [one.entity for one in prediction.top], told[0])
 
     def _refuse(self, arrival: Arrival, code: str, detail: str) -> None:
         self._rejected[arrival.source.offset] = Rejected(arrival, code, detail)

@@ -16,14 +16,17 @@ import structlog
 
 from adatkg_core.announcements import Announcement
 from adatkg_core.bundle import Bundle
+from adatkg_core.clock import Clock, iso_of
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.fitness import unfit
 from adatkg_core.messages import Question, Unusable, decode_event, decode_graph
+from adatkg_core.portrait import Portrait, portray
 from adatkg_core.snapshots import Saved
 from streams.connection import Connection
 from streams.graph import Answered, Arrival, Graph, Outcome, Rejected, arrival_of
 from streams.loader import Loader
 from streams.log import LogReader, Record, open_log, partition_of
+from streams.prequential import Mark, Scores
 from streams.settings import StreamSettings
 from streams.share import Share
 from streams.successor import Stretch, Successor
@@ -64,17 +67,34 @@ class Done:
     rejected: list[tuple[str, Rejected]] = field(default_factory=list)
     counts: dict[str, Counter[str]] = field(default_factory=dict)  # of events by kind, per graph
     answers: Counter[str] = field(default_factory=Counter)  # predictions, per graph
+    graphs: dict[str, Told] = field(default_factory=dict)  # what is told of each graph that answers here
+
+
+@dataclass
+class Told:
+    """What a batch told of one graph, for those who watch."""
+
+    clock: Clock | None
+    version: str
+    answered: list[Answered] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Look:
-    """What there is to see of a graph: bytes of its state, entities, watermark, who answers and how well."""
+    """What there is to see of a graph: bytes of its state, entities, watermark, who answers and how well.
+
+    `heuristic` are the scores of the recurrency heuristic for the same queries; None where no counts are kept.
+    """
 
     size: int
     entities: int
+    relations: int
     watermark: int | None
+    watermark_iso: str | None
     version: str
-    scores: dict[str, dict[str, float | int | None]]
+    scores: Scores
+    heuristic: Scores | None
 
 
 @dataclass(frozen=True)
@@ -151,13 +171,26 @@ class Host:
             name: Look(
                 size=sum(tensor.nbytes for tensor in seat.graph.engine.state.tensors.values()),
                 entities=len(seat.graph.engine.catalog),
+                relations=len(seat.graph.engine.relations),
                 watermark=seat.graph.engine.watermark,
+                watermark_iso=iso_of(seat.graph.bundle.clock, seat.graph.engine.watermark),
                 version=seat.graph.version,
                 scores=seat.graph.score.scores(),
+                heuristic=seat.graph.score.heuristic_scores() if seat.graph.heuristic else None,
             )
             for partition in self._partitions.values()
             for name, seat in partition.seats.items()
         }
+
+    def names(self, name: str) -> tuple[Sequence[str], Sequence[str]] | None:
+        """A graph's entities and relations, None where it is not here; the first grows, and may be read meanwhile."""
+        found = self._find(name)
+        return None if found is None else (found[1].graph.engine.catalog.names, found[1].graph.bundle.relations)
+
+    def portrait(self, name: str, entity: str) -> tuple[Portrait, Clock | None] | None:
+        """What is known of an entity, and its graph's clock; None where the graph is not here."""
+        found = self._find(name)
+        return None if found is None else (portray(found[1].graph.engine, entity), found[1].graph.bundle.clock)
 
     # -- bundles ----------------------------------------------------------------------------------------------
 
@@ -243,6 +276,9 @@ class Host:
                 seat.offset = max(seat.offset, some[-1].source.offset + 1)
                 if seat.successor is not None:
                     seat.successor.overhear(fresh)
+                told = done.graphs.setdefault(name, Told(seat.graph.bundle.clock, seat.graph.version))
+                told.answered += outcome.answered
+                told.marks += outcome.marks
             done.answered += outcome.answered
             done.answers[name] += len(outcome.answered)
             done.rejected += [(name, rejected) for rejected in outcome.rejected]

@@ -56,6 +56,12 @@ class Metrics:
             ["graph", "slice", "measure"],
             registry=registry,
         )
+        self.heuristic = Gauge(
+            "adatkg_heuristic_score",
+            "Of the recurrency heuristic, to the same queries",
+            ["graph", "slice", "measure"],
+            registry=registry,
+        )
         self.scored = Gauge(
             "adatkg_prequential_queries", "Queries in that window", ["graph", "slice"], registry=registry
         )
@@ -70,7 +76,7 @@ class Metrics:
 
     def show(self, looks: Mapping[str, Look]) -> None:
         """What there is to see of each graph; those that moved elsewhere are no longer shown."""
-        for gauge in (self.state, self.entities, self.watermark, self.model, self.score, self.scored):
+        for gauge in (self.state, self.entities, self.watermark, self.model, self.score, self.heuristic, self.scored):
             gauge.clear()
         for graph, look in looks.items():
             self.state.labels(graph).set(look.size)
@@ -80,9 +86,11 @@ class Metrics:
                 self.watermark.labels(graph).set(look.watermark)
             for name, scores in look.scores.items():
                 self.scored.labels(graph, name).set(scores["count"] or 0)
-                for measure, value in scores.items():
-                    if measure != "count" and value is not None:
-                        self.score.labels(graph, name, measure).set(value)
+            for gauge, slices in ((self.score, look.scores), (self.heuristic, look.heuristic or {})):
+                for name, scores in slices.items():
+                    for measure, value in scores.items():
+                        if measure != "count" and value is not None:
+                            gauge.labels(graph, name, measure).set(value)
 
     def durable_up_to(self, oldest: float | None) -> None:
         """What came before this moment is durable; None: everything is."""

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -53,9 +53,11 @@ class Pump:
         sender: Sender,
         metrics: Metrics,
         highwater: Callable[[int], int | None],
+        watch: Callable[[Done, Sequence[float]], None] = lambda done, waits: None,
     ) -> None:
+        """`watch` hears what came of each batch, and how long its queries waited; it must be quick."""
         self._settings, self._topics, self._host, self._sender, self._metrics = settings, topics, host, sender, metrics
-        self._highwater = highwater
+        self._highwater, self._watch = highwater, watch
         self._device = ThreadPoolExecutor(1, "device")
         self._disk = ThreadPoolExecutor(1, "disk")
         self._queue: deque[Delivery] = deque()
@@ -142,10 +144,19 @@ class Pump:
     def show_lag(self) -> None:
         """Tell the metrics how far behind the log each of our partitions is."""
         self._metrics.lag.clear()
-        for number, offset in self._at.items():
-            highwater = self._highwater(number)
-            if highwater is not None:
-                self._metrics.lag.labels(str(number)).set(max(0, highwater - offset - 1))
+        for number, lag in self.lags().items():
+            self._metrics.lag.labels(str(number)).set(lag)
+
+    def lags(self) -> dict[int, int]:
+        """How many events of each of our partitions are not taken in yet, as far as that is known."""
+        ends = {number: self._highwater(number) for number in self._at}
+        return {number: max(0, end - self._at[number] - 1) for number, end in ends.items() if end is not None}
+
+    @property
+    def lag(self) -> int | None:
+        """The same over all of our partitions; None while nothing is known."""
+        lags = self.lags()
+        return sum(lags.values()) if lags else None
 
     def close(self) -> None:
         """End the threads."""
@@ -203,13 +214,15 @@ class Pump:
             self._sender.send(
                 self._topics.predictions, [Message(one.arrival.key, one.body, []) for one in done.answered]
             )
-            now = time.time()
-            for one in done.answered:
-                self._metrics.answer.observe(max(0.0, now - one.arrival.timestamp))
+        now = time.time()
+        waits = [max(0.0, now - one.arrival.timestamp) for one in done.answered]
+        for wait in waits:
+            self._metrics.answer.observe(wait)
         for graph, number in done.answers.items():
             self._metrics.predictions.labels(graph).inc(number)
         if done.rejected:
             self._sender.send(self._topics.deadletter, [self._dead_letter(graph, one) for graph, one in done.rejected])
+        self._watch(done, waits)
 
     def _dead_letter(self, graph: str, rejected: Rejected) -> Message:
         source = rejected.arrival.source

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,15 @@ class StreamSettings:
     keep_snapshots: int = 3
     late: LatePolicy = "apply"
     max_jump: int = MAX_JUMP
+    # Mark what the recurrency heuristic would have said beside every answer, where the model keeps its counts.
+    heuristic: bool = True
     web_host: str = "127.0.0.1"
     web_port: int = 6066
+    # By which other names the web pages may be asked for; a browser that was led here by any other is refused.
+    web_names: tuple[str, ...] = ()
+    # Whoever knows it may promote, roll back and retry from the web page; nobody may while it is empty. It comes from
+    # the file or from ADATKG_STREAM_WEB_TOKEN; there is no flag, because flags show in process lists.
+    web_token: str = field(default="", repr=False)
     # A worker that is gone for this long loses its graphs to the others.
     session_seconds: float = 10.0
 
@@ -49,6 +57,10 @@ class StreamSettings:
             "keep_snapshots must be at least 2, the newest and the one before": self.keep_snapshots >= 2,
             "max_jump must be at least 1": self.max_jump >= 1,
             "web_port must be from 0 to 65535": 0 <= self.web_port <= 65_535,
+            "web_names must be names without port or slashes": all(
+                re.fullmatch(r"[\w.-]+|\[[0-9a-fA-F:.]+\]", name) for name in self.web_names
+            ),
+            "web_token must be printable ASCII without blanks": re.fullmatch(r"[!-~]*", self.web_token) is not None,
             "session_seconds must be from 6 to 60, which brokers and Faust allow": 6 <= self.session_seconds <= 60,
         }
         for rule, holds in rules.items():
@@ -63,14 +75,23 @@ def load_settings(
     values: dict[str, Any] = {}
     if path is not None:
         values |= _from_file(path)
-    for field in fields(StreamSettings):
-        variable = f"ADATKG_STREAM_{field.name}".upper()
+    for one in fields(StreamSettings):
+        variable = f"ADATKG_STREAM_{one.name}".upper()
         if variable in environ:
-            text = environ[variable]
-            values[field.name] = text if field.type == "str" else parse_value(text)
+            values[one.name] = _from_text(one.type, environ[variable])
     values |= {name: value for name, value in flags.items() if value is not None}
     settings: StreamSettings = read_section(StreamSettings, values, "stream settings:")
     return settings
+
+
+def _from_text(hint: Any, text: str) -> Any:
+    """A variable's text as its setting's type wants it; names in a row may simply have commas between them."""
+    if hint == "str":
+        return text
+    value = parse_value(text)
+    if str(hint).startswith("tuple") and isinstance(value, str):
+        return [name.strip() for name in value.split(",") if name.strip()]
+    return value
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -83,4 +104,6 @@ def _from_file(path: Path) -> dict[str, Any]:
     section = values.get("stream", {})
     if not isinstance(section, dict):
         raise InputError(f"config {path}: [stream] must be a table of settings")
+    if not isinstance(section.get("web_token", ""), str):
+        raise InputError(f"config {path}: [stream] web_token must be a string")  # without showing what it is
     return section

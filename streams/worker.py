@@ -16,6 +16,8 @@ from faust.web import Request, Response, View
 
 from adatkg_core.bundle import resolve_device
 from streams.connection import Connection
+from streams.dashboard.feed import Feed
+from streams.dashboard.routes import Dashboard
 from streams.deadletters import dead_letter_headers
 from streams.host import Host
 from streams.metrics import CONTENT_TYPE, Metrics
@@ -80,7 +82,8 @@ def create_app(
     def highwater(partition: int) -> int | None:
         return app.consumer.highwater(TP(topics.events, partition)) if app.consumer else None
 
-    pump = Pump(settings, topics, host, sender, metrics, highwater)
+    feed = Feed(lambda: pump.looks(), lambda: pump.lag) if settings.web_port else None
+    pump = Pump(settings, topics, host, sender, metrics, highwater, *([feed.take] if feed else []))
 
     @app.agent(events, name="adatkg.events")
     async def take(stream: Any) -> None:
@@ -94,6 +97,10 @@ def create_app(
     swapper = Swapper(
         connection, topics, settings.models, resolve_device(settings.device), host, pump.on_device, metrics
     )
+
+    dashboard: Dashboard | None = None
+    if feed is not None:
+        dashboard = Dashboard(settings, group, connection, topics, host, feed, lambda: pump.ready, pump.on_device)
 
     async def on_assigned(_: Any, assigned: set[TP], *__: Any, **___: Any) -> None:
         numbers = sorted(tp.partition for tp in assigned if tp.topic == topics.events)
@@ -110,6 +117,8 @@ def create_app(
 
     async def on_shutdown(_: Any, *__: Any, **___: Any) -> None:
         try:
+            if dashboard is not None:
+                await dashboard.close()
             await pump.stop()
         finally:
             await sender.stop()
@@ -129,6 +138,10 @@ def create_app(
     ):
         connect(handler)
     _add_pages(app, pump, metrics)
+    if feed is not None and dashboard is not None:
+        driver: Any = app.web
+        dashboard.add_to(driver.web_app)
+        app.task(feed.run)
     return app
 
 

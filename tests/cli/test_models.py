@@ -281,7 +281,7 @@ def test_an_announcement_that_fails_leaves_the_store_changed_and_says_so(
     def fail(*_: Any) -> None:
         raise AdatkgError("the broker is gone")
 
-    monkeypatch.setattr("streams.announce.announce", fail)
+    monkeypatch.setattr("streams.promotion.announce", fail)
     code, _, error = command.run("promote", "g", "new", *command.reach)
     assert code == 1 and "tell them with `adatkg models promote g new --force`: the broker is gone" in error
     assert command.store.present("g") == "new"

@@ -1,0 +1,179 @@
+"""Watches a worker at work: what its page shows, in rings of fixed size, and what is sent to those who look at it.
+
+Everything here runs on the event loop, a little after each batch and a little every quarter of a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+import structlog
+
+from streams.dashboard.broadcast import Broadcast
+from streams.dashboard.latest import Latest, Row
+from streams.dashboard.traces import Traces
+from streams.host import Done, Look
+from streams.prequential import SLICES, Scores
+
+HISTORY = 600  # samples, one a second
+SAMPLED = 32  # graphs in a sample: those with the latest events
+FLUSHES = 4  # a second: so often what is to be shown goes out
+PREDICTIONS = 5  # shown at each flush; 20 a second are more than anybody can read
+TRUTHS = 100  # a second
+DEAD_LETTERS = 5  # a second
+WAITS = 2_000  # answer times of a second that are kept
+log = structlog.get_logger()
+
+
+class Feed:
+    """Takes in what came of each batch; gives samples, rows and traces."""
+
+    def __init__(self, looks: Callable[[], Awaitable[dict[str, Look]]], lag: Callable[[], int | None]) -> None:
+        self._ask, self._lag = looks, lag
+        self.broadcast, self.latest, self.traces = Broadcast(), Latest(), Traces()
+        self.looks: dict[str, Look] = {}
+        self.history: deque[bytes] = deque(maxlen=HISTORY)  # samples as JSON
+        self._looking: asyncio.Task[dict[str, Look]] | None = None
+        self._active: dict[str, None] = {}  # graphs, the one with the latest events last
+        self._candidates: list[Row] = []  # a fair choice of what was answered since the last flush
+        self._offered = 0
+        self._events = self._answers = self._letters = 0  # since the last sample
+        self._truths = self._letters_told = 0
+        self._waits: list[float] = []
+        self._choice = random.Random()
+        self._sampled = time.monotonic()
+
+    # -- what happens -----------------------------------------------------------------------------------------
+
+    def take(self, done: Done, waits: Sequence[float]) -> None:
+        """What came of a batch, and how long each of its queries waited for its answer, in seconds."""
+        self._events += sum(sum(counts.values()) for counts in done.counts.values())
+        self._answers += len(done.answered)
+        self._waits += waits[: WAITS - len(self._waits)]
+        for graph, told in done.graphs.items():
+            self._active.pop(graph, None)
+            self._active[graph] = None
+            self.latest.add(graph, told)
+            self.traces.answered(graph, told.answered)
+            for one in told.answered:
+                self._offered += 1
+                place = self._offered - 1 if self._offered <= PREDICTIONS else self._choice.randrange(self._offered)
+                if place < PREDICTIONS:
+                    self._candidates[place : place + 1] = [self.latest.show(graph, one, told)]
+            self.traces.marked(graph, told.marks)
+            for mark in told.marks:
+                truth = self.latest.mark(graph, mark)
+                if truth is not None and self._truths < TRUTHS:
+                    self._truths += 1
+                    self._send("truth", truth)
+        self._letters += len(done.rejected)
+        for graph, rejected in done.rejected[: DEAD_LETTERS - self._letters_told]:
+            self._letters_told += 1
+            source = rejected.arrival.source
+            letter = {"graph": graph, "reason": rejected.code, "detail": rejected.detail}
+            self._send("deadletter", letter | {"partition": source.partition, "offset": source.offset})
+
+    # -- what is shown ----------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Send what is to be shown, and take a sample every second, until cancelled."""
+        try:
+            beat = 0
+            while True:
+                await asyncio.sleep(1 / FLUSHES)
+                self._flush()
+                beat += 1
+                if beat % FLUSHES == 0:
+                    self._look()
+                    self.sample(time.time())
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Nothing more is shown."""
+        self.broadcast.close()
+        if self._looking is not None:
+            self._looking.cancel()
+
+    def sample(self, now: float) -> None:
+        """Note how things stand, and begin to count anew."""
+        elapsed = max(time.monotonic() - self._sampled, 1e-3)
+        self._sampled = time.monotonic()
+        self._waits.sort()
+        shown = list(self._active)[-SAMPLED:]
+        sample = {
+            "t": round(now, 3),
+            "events_per_s": round(self._events / elapsed, 1),
+            "predictions_per_s": round(self._answers / elapsed, 1),
+            "dead_letters_per_s": round(self._letters / elapsed, 1),
+            "lag": self._lag(),
+            "latency_p50": _quantile(self._waits, 0.5),
+            "latency_p95": _quantile(self._waits, 0.95),
+            "graphs": {graph: _sampled(self.looks[graph]) for graph in shown if graph in self.looks},
+        }
+        self._events = self._answers = self._letters = self._truths = self._letters_told = 0
+        self._waits = []
+        data = orjson.dumps(sample)
+        self.history.append(data)
+        self.broadcast.send("sample", data)
+
+    def see(self, looks: Mapping[str, Look]) -> None:
+        """What there is to see of each graph now; says so when another version answers."""
+        for graph, look in looks.items():
+            before = self.looks.get(graph)
+            if before is not None and before.version != look.version:
+                self._send("models", {"graph": graph, "version": look.version})
+        self.looks = dict(looks)
+        self._active = {graph: None for graph in self._active if graph in looks}
+        self._active = {graph: None for graph in looks if graph not in self._active} | self._active
+        self.latest.keep_only(list(looks))
+
+    # -- private ----------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Ask for a look unless the device has not answered the last one yet: it may be busy for long."""
+        if self._looking is None:
+            self._looking = asyncio.ensure_future(self._ask())
+            self._looking.add_done_callback(self._looked)
+
+    def _looked(self, looking: asyncio.Task[dict[str, Look]]) -> None:
+        self._looking = None
+        if not looking.cancelled() and looking.exception() is None:
+            self.see(looking.result())
+
+    def _flush(self) -> None:
+        for row in self._candidates:
+            self._send("prediction", row)
+        self._candidates, self._offered = [], 0
+
+    def _send(self, event: str, values: dict[str, Any]) -> None:
+        if self.broadcast.readers:
+            self.broadcast.send(event, orjson.dumps(values))
+
+
+def _sampled(look: Look) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "watermark": look.watermark,
+        "watermark_iso": look.watermark_iso,
+        "version": look.version,
+    }
+    for measure in ("mrr", "hits@1", "hits@3", "hits@10", "count"):
+        shown[measure] = _of_slices(look.scores, measure)
+    for measure in ("mrr", "hits@10"):
+        shown[f"heuristic_{measure}"] = _of_slices(look.heuristic, measure)
+    return shown
+
+
+def _of_slices(scores: Scores | None, measure: str) -> dict[str, float | int | None]:
+    found = {name: None if scores is None else scores[name][measure] for name in SLICES}
+    return {name: round(value, 6) if isinstance(value, float) else value for name, value in found.items()}
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float | None:
+    return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 6) if ordered else None

@@ -1,0 +1,96 @@
+"""Which bundle answers, changed by hand: the store first, then the workers are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from adatkg_core.announcements import Announcement, Verdict
+from adatkg_core.bundle import Bundle
+from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.fitness import unfit
+from adatkg_core.model_report import verdict_on
+from adatkg_core.model_store import ModelStore
+from streams.announce import announce
+from streams.connection import Connection
+from streams.topics import Topics, ensure_topics
+
+Tell = Callable[[Announcement], None]
+Reach = Callable[[], Tell]
+Warn = Callable[[str], None]
+
+
+def open_store(url: str, graph: str | None = None) -> ModelStore:
+    """The model store; a graph that is given must have bundles there."""
+    store = ModelStore(url)
+    if graph is not None and graph not in store.graphs():
+        known = ", ".join(store.graphs()) or "none"
+        raise InputError(f"{url}: no bundles of graph {graph}, only of: {known}; check the name and --models")
+    return store
+
+
+def known_version(store: ModelStore, graph: str, version: str) -> str:
+    """The version, which must be in the store."""
+    if version not in store.versions(graph):
+        known = ", ".join(store.versions(graph)) or "none"
+        raise InputError(f"{store.url}: graph {graph} has no bundle {version}; it has {known}")
+    return version
+
+
+def promote(
+    store: ModelStore, graph: str, version: str, reach: Reach, warn: Warn, *, forced: bool = False
+) -> str | None:
+    """Make a bundle the one that answers, unless it is not fit; returns the one before.
+
+    `reach` finds the workers before the store is changed; what it gives hears of the change.
+    """
+    before = store.present(graph)
+    verdict = verdict_on(store, graph, known_version(store, graph, version))
+    _check(store, graph, version, verdict, forced, warn)
+    tell = reach()
+    store.make_present(graph, version)
+    store.add_note(graph, version, status="present", reason="promoted by hand" + (", by force" if forced else ""))
+    tell(Announcement(graph, version, "present", "promoted by hand", verdict, forced))
+    return before
+
+
+def roll_back(store: ModelStore, graph: str, reach: Reach, warn: Warn) -> tuple[str, str]:
+    """Bring back the bundle that answered before the present one; returns it, and the one that was present."""
+    line = store.line(graph)
+    if len(line) > 1 and line[1] in store.versions(graph):  # else the store says what is missing
+        _check(store, graph, line[1], None, True, warn)
+    tell = reach()
+    version = store.roll_back(graph)
+    store.add_note(graph, line[0], status="candidate", reason=f"rolled back by hand to {version}")
+    tell(Announcement(graph, version, "present", "rolled back by hand", forced=True))
+    return version, line[0]
+
+
+def teller(connection: Connection, topics: Topics, store: str) -> Tell:
+    """What tells the workers. Brokers that do not answer are found out now, before the store is changed."""
+    ensure_topics(connection, topics)
+
+    def tell(announcement: Announcement) -> None:
+        try:
+            announce(connection, topics, announcement)
+        except AdatkgError as error:
+            remedy = f"`adatkg models promote {announcement.graph} {announcement.version} --force`"
+            raise AdatkgError(
+                f"{store}: bundle {announcement.version} of graph {announcement.graph} is present, but running workers "
+                f"were not told; tell them with {remedy}: {error}"
+            ) from error
+
+    return tell
+
+
+def _check(store: ModelStore, graph: str, version: str, verdict: Verdict | None, forced: bool, warn: Warn) -> None:
+    """Raise for a bundle that must not answer; a present one that cannot be read is no reason to keep it."""
+    candidate = store.bundle(graph, version)
+    present: Bundle | None = None
+    now = store.present(graph)
+    if now is not None and now != version:
+        try:
+            present = store.bundle(graph, now)
+        except AdatkgError as error:
+            warn(f"the present bundle cannot be compared with: {error}")
+    if (reason := unfit(candidate, present, graph, verdict, forced)) is not None:
+        raise InputError(f"{store.url}: {reason}")
