@@ -57,6 +57,14 @@ def train(
         Literal["valid", "all", "none"],
         typer.Option(help="With --models: what the worker knows at its start, facts up to the end of valid, or all."),
     ] = "valid",
+    last: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            help="Learn from what was known at this time, a tick or an ISO time: the newest tenth of the times "
+            "(--window) is valid, there is no test.",
+        ),
+    ] = None,
     work: Annotated[
         Path | None, typer.Option(help="Folder of the unfinished run. [default: beside the bundle]")
     ] = None,
@@ -89,8 +97,9 @@ def train(
     Settings come from the configuration, then ADATKG_SECTION_KEY variables, then flags.
     """
     from adatkg_core.bundle import resolve_device
+    from adatkg_core.clock import tick_of
     from adatkg_core.config import environment_overrides, load_config
-    from adatkg_core.datasets import load_dataset
+    from adatkg_core.datasets import load_dataset, up_to
     from adatkg_core.encoder import load_encoder
     from adatkg_core.errors import InputError
     from trainer import train as run_training
@@ -103,9 +112,9 @@ def train(
     loaded = load_config(config, overrides)
     chosen = resolve_device(device)
     if from_log is not None:
-        if dataset is not None or out is not None or graph is not None:
+        if any(value is not None for value in (dataset, last, out, graph)):
             raise InputError(
-                "--from-log GRAPH takes facts and graph from the log: leave out DATASET, --out and --graph"
+                "--from-log GRAPH takes facts and graph from the log: leave out DATASET, --to, --out and --graph"
             )
         options = LogOptions(
             from_log,
@@ -129,6 +138,8 @@ def train(
         raise InputError("--every and --warm-start belong to --from-log GRAPH")
     _check_place(out, models, graph, replace)
     data = load_dataset(dataset)
+    if last is not None:
+        data = up_to(data, tick_of(last, data.clock, "--to"), window)
     encoder = load_encoder(loaded.model.encoder, device=chosen)
     work = work or _work(out, models, graph)
     began = time.perf_counter()

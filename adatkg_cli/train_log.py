@@ -85,10 +85,11 @@ def train_from_log(
     """Rounds of training, each one line; a signal ends them cleanly."""
     from adatkg_core.cache_folder import default_cache
     from adatkg_core.errors import AdatkgError
+    from adatkg_core.stopping import stop_on_signals
     from streams.settings import load_settings
     from trainer import Plan, TrainingMetrics, log_trainer
     from trainer.drop import DropWatch
-    from trainer.schedule import Stopped, parse_every, run_rounds, stop_on_signals
+    from trainer.schedule import Stopped, parse_every, run_rounds
 
     # How late and far-off facts are treated must be as in the worker, so it comes from the worker's settings.
     stream = load_settings(None, {"models": options.models})

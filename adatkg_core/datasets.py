@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -82,6 +82,31 @@ class Dataset:
             raise InputError(f"unknown split {name!r}: use train, valid or test")
         first, last = bounds[name]
         return self.facts[first:last]
+
+
+def newest_window(times: Facts, share: float) -> tuple[int, int]:
+    """Bounds with the newest share of these distinct ticks as valid, all before them as train, and no test."""
+    size = max(1, min(int(len(times) * share), len(times) - 1))
+    return int(times[-size]), int(times[-1]) + 1
+
+
+def up_to(dataset: Dataset, last: int, share: float) -> Dataset:
+    """What was known at this tick: its facts and their entities, the newest share of the times as valid, no test.
+
+    All relations stay: they are the words in which facts are told, not news.
+    """
+    if not 0 < share < 1:
+        raise InputError(f"window is {share}: give a share between 0 and 1")
+    facts = dataset.facts[dataset.facts[:, 3] <= last].copy()
+    if not len(facts):
+        raise InputError(
+            f"data set {dataset.name}: nothing happened up to time {last}; its times are {dataset.times[0]} to "
+            f"{dataset.times[-1]}"
+        )
+    met, ends = np.unique(facts[:, [0, 2]], return_inverse=True)
+    facts[:, [0, 2]] = ends.reshape(-1, 2)
+    entities = tuple(dataset.entities[row] for row in met)
+    return replace(dataset, entities=entities, facts=facts, bounds=newest_window(np.unique(facts[:, 3]), share))
 
 
 def text_of(name: str) -> str:

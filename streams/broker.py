@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Self
 
 from adatkg_core.errors import AdatkgError, InputError
-from streams import leash
 from streams.java import find_java
 from streams.kafka_config import (
     CONSOLE,
@@ -31,6 +30,7 @@ from streams.kafka_config import (
     write_config,
 )
 from streams.kafka_jars import ensure_jars
+from streams.leash import leashed
 
 _LOCK = "broker.lock"
 _TAIL = 6  # lines of the log in an error: the exception, its causes and what led to it
@@ -181,9 +181,7 @@ class Broker:
 
     def _spawn(self, command: list[str]) -> subprocess.Popen[bytes]:
         """Start the process from a thread that lives as long as it: Linux ties it to the thread that started it."""
-        if sys.platform == "linux":
-            command = [sys.executable, "-I", leash.__file__, str(os.getpid()), *command]
-        else:
+        if sys.platform != "linux":
             atexit.register(self.stop)  # the best that can be done there: no help when this process is killed
         made: Future[subprocess.Popen[bytes]] = Future()
 
@@ -191,7 +189,7 @@ class Broker:
             try:
                 with (self.data_dir / CONSOLE).open("wb") as console:
                     process = subprocess.Popen(
-                        command,
+                        leashed(command),
                         cwd=self.data_dir,
                         env=_environment(),
                         stdin=subprocess.DEVNULL,

@@ -4,12 +4,22 @@ Run as a script: `python leash.py PARENT PROGRAM ARGUMENT...`. It is a program o
 fork and exec is not safe in a process with threads.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
+
+
+def leashed(command: list[str]) -> list[str]:
+    """The command as one whose process ends with the thread that starts it; elsewhere than on Linux as it is."""
+    if sys.platform != "linux":
+        return command
+    return [sys.executable, "-I", __file__, str(os.getpid()), *command]
+
 
 if __name__ == "__main__":
     parent, program = int(sys.argv[1]), sys.argv[2]

@@ -22,7 +22,7 @@ import torch
 from adatkg_core.admission import MAX_JUMP, LatePolicy, object_to_time
 from adatkg_core.catalog import Catalog
 from adatkg_core.clock import DAY, Clock, clock_from_dict
-from adatkg_core.datasets import Dataset, Facts
+from adatkg_core.datasets import Dataset, Facts, newest_window
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact
 from adatkg_core.messages import Question, Unusable, decode_event
@@ -122,10 +122,7 @@ class Archive:
         entities = int(facts[:, [0, 2]].max()) + 1 if len(facts) else 0
         kinds = int(facts[:, 1].max()) + 1 if len(facts) else 0
         times = np.unique(facts[:, 3])
-        bounds = (0, 0)
-        if len(times):
-            size = max(1, min(int(len(times) * window), len(times) - 1))
-            bounds = (int(times[-size]), int(times[-1]) + 1)
+        bounds = newest_window(times, window) if len(times) else (0, 0)
         known = tuple(dict.fromkeys((*self._relations.names[:kinds], *relations)))
         granularity = _GRANULARITY.get(self.clock.seconds, "tick") if self.clock else "tick"
         names = tuple(self._entities.names[:entities])

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import select
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
 
 import structlog
 
 from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.stopping import Stop
 from trainer.drop import DropWatch
 from trainer.from_log import LogTrainer
 from trainer.loop import Report
@@ -54,49 +50,6 @@ def parse_every(text: str) -> Every:
         f"--every {text}: write a time such as 90s, 30m, 6h or 1d, a number of facts such as 50000-facts, "
         "or a drop of the worker's MRR such as drop-0.03"
     )
-
-
-class Stop:
-    """Whether SIGINT or SIGTERM came; waiting for one costs nothing and ends at once."""
-
-    def __init__(self) -> None:
-        self._read, self._write = os.pipe()
-        os.set_blocking(self._write, False)
-        self.asked = False
-
-    def ask(self) -> None:
-        """Safe inside a signal handler, which may interrupt anything."""
-        self.asked = True
-        os.write(self._write, b"x")
-
-    def wait(self, seconds: float) -> bool:
-        """Whether it was asked for before the time was up."""
-        return self.asked or bool(select.select([self._read], [], [], max(0.0, seconds))[0])
-
-    def close(self) -> None:
-        """Give the pipe back."""
-        os.close(self._read)
-        os.close(self._write)
-
-
-@contextmanager
-def stop_on_signals() -> Iterator[Stop]:
-    """The first signal asks for a clean stop, the second one ends the process as usual."""
-    stop = Stop()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        signal.signal(number, before[signal.Signals(number)])
-        stop.ask()
-
-    for number in before:
-        signal.signal(number, handle)
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        stop.close()
 
 
 def run_rounds(

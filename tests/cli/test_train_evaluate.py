@@ -9,10 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from adatkg_cli.main import main
 from adatkg_core.bundle import load_bundle
+from adatkg_core.datasets import load_dataset
+from adatkg_core.model_store import ModelStore
 from adatkg_core.ranking import METRICS, SLICES
 from adatkg_core.synth import synthesize, write_dataset
 
@@ -135,6 +138,22 @@ def test_flags_win_over_variables_and_variables_over_the_configuration(
     assert (config["model"]["memory"], config["model"]["gate"], config["train"]["seed"]) == ("gru", "constant", 3)
 
 
+def test_a_model_of_the_past_knows_that_past_and_nothing_after_it(
+    monkeypatch: pytest.MonkeyPatch, place: Path, tmp_path: Path
+) -> None:
+    arguments = ("--to", "9", "--models", str(tmp_path / "models"), "--graph", "graph", "--work", str(tmp_path))
+    assert run(monkeypatch, place, "train", "graph", *QUICK, *arguments) == 0
+    store = ModelStore(str(tmp_path / "models"))
+    version = store.present("graph")
+    assert version is not None
+    state, bundle = store.state("graph", version), store.bundle("graph", version)
+    facts = load_dataset(str(place / "graph"))
+    early = facts.facts[facts.facts[:, 3] <= 9]
+    assert state is not None and state.known_through == 9
+    assert set(bundle.entities) == {facts.entities[row] for row in np.unique(early[:, [0, 2]])}
+    assert bundle.relations == facts.relations
+
+
 # -- what a user can get wrong ------------------------------------------------------------------------------------
 
 
@@ -164,6 +183,8 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "an unknown slice": (("train", "graph", *QUICK, "--set", 'train.select=["x"]', "--out", "new"), "train.select"),
     "no epochs": (("train", "graph", "--config", "tiny", "--epochs", "0", "--out", "new"), "train.epochs"),
     "an unknown device": (("train", "graph", *QUICK, "--device", "toaster", "--out", "new"), "toaster"),
+    "a past without a fact": (("train", "graph", *QUICK, "--to", "-1", "--out", "new"), "its times are"),
+    "a past of no calendar": (("train", "graph", *QUICK, "--to", "2014-03-02", "--out", "new"), "--to 2014-03-02"),
     "too short a data set": (("train", "short", *QUICK, "--out", "new"), "short"),
     "a bundle in the way": (("train", "graph", *QUICK, "--out", "bundle"), "already"),
     "a folder in the way": (("train", "graph", *QUICK, "--out", "full"), "full"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adatkg_core.datasets import Dataset, load_dataset, make_dataset, text_of
+from adatkg_core.datasets import Dataset, load_dataset, make_dataset, text_of, up_to
 from adatkg_core.errors import InputError
 from adatkg_core.packing import pack, unpack
 
@@ -54,6 +54,28 @@ def test_shipped_icews14_splits_as_in_the_papers(icews14: Dataset) -> None:
     assert icews14.split_bounds == (183, 256)
     known = np.unique(parts[0][:, [0, 2]])
     assert len(np.unique(icews14.facts[:, [0, 2]])) - len(known) == 1854
+
+
+def test_what_was_known_at_a_time_names_no_entity_that_came_later(icews14: Dataset) -> None:
+    early = up_to(icews14, 40, 0.1)
+    rows = icews14.facts[icews14.facts[:, 3] <= 40]
+    told = [(icews14.entities[s], r, icews14.entities[o], t) for s, r, o, t in rows.tolist()]
+    assert [(early.entities[s], r, early.entities[o], t) for s, r, o, t in early.facts.tolist()] == told
+    assert set(early.entities) == {name for s, _, o, _ in told for name in (s, o)}
+    assert early.relations == icews14.relations and early.clock == icews14.clock
+
+
+def test_what_was_known_at_a_time_has_its_newest_times_as_valid_and_no_test(icews14: Dataset) -> None:
+    early = up_to(icews14, 40, 0.1)
+    assert [np.unique(early.split(part)[:, 3]).tolist() for part in ("train", "valid", "test")] == [
+        list(range(1, 37)),
+        [37, 38, 39, 40],
+        [],
+    ]
+    with pytest.raises(InputError, match="nothing happened up to time 0; its times are 1 to 365"):
+        up_to(icews14, 0, 0.1)
+    with pytest.raises(InputError, match="window is 1"):
+        up_to(icews14, 40, 1)
 
 
 def test_shipped_icews14_is_small_and_loads_at_once() -> None:

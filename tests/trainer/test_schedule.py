@@ -18,12 +18,13 @@ import pytest
 from adatkg_cli.main import main
 from adatkg_core.datasets import Dataset
 from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.stopping import Stop, stop_on_signals
 from adatkg_core.synth import synthesize
 from tests.end_to_end.world import World, free_port, until
 from tests.trainer.logs import GRAPH, messages
 from tests.trainer.rounds import announced, plan, round_of, store
 from trainer import Round, TrainingMetrics, log_trainer
-from trainer.schedule import Every, Stop, Stopped, parse_every, run_rounds, stop_on_signals
+from trainer.schedule import Every, Stopped, parse_every, run_rounds
 
 SETTINGS = {"model.dim": 16, "model.heads": 2, "model.encoder": "hash:24", "train.burn_in": 0.0}
 
@@ -175,6 +176,7 @@ def test_a_signal_ends_a_round_that_can_go_on_later(world: World, data: Dataset)
     ("arguments", "remedy"),
     [
         (["icews14", "--from-log", "g"], "leave out DATASET"),
+        (["--from-log", "g", "--to", "40"], "leave out DATASET, --to"),
         (["--from-log", "g", "--every", "soon"], "50000-facts"),
         (["--from-log", "g", "--slice", "best"], "emerging"),
         (["icews14", "--every", "6h", "--out", "x"], "belong to --from-log"),
