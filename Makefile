@@ -33,6 +33,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.replay
 	$(BIN)/python -m benchmarks.stream
+	$(BIN)/python -m benchmarks.swap
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache dist

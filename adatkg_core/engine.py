@@ -250,6 +250,15 @@ class Engine:
         self._pending, self._n_pending = grown(pending.clone(), 16), pending.shape[0]
         self._view = None
 
+    def move(self, device: torch.device, encoder: TextEncoder) -> Iterator[None]:
+        """Go to another device, model and all, in small steps; nothing may be asked of it before the last."""
+        self._exclude_pending()
+        self.model.to(device)
+        yield
+        yield from self.state.move(device)
+        self._pending, self._view = self._pending.to(device), None
+        self.device, self.encoder = device, encoder
+
     # -- private ----------------------------------------------------------------------------------------------
 
     def _advance(self, time: int, known: int) -> None:

@@ -5,7 +5,7 @@ Rows beyond the catalog's length hold no interactions, so an unknown name can be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from adatkg_core.config import Config
 from adatkg_core.errors import InputError
 from adatkg_core.tables import PAGE, PagedTable
 from adatkg_core.tensors import grown
+
+MOVED = 16 << 20  # bytes copied to a device at once, a millisecond or two, while others wait for it
 
 Index = Any  # whatever indexes a tensor's first dimensions
 
@@ -130,6 +132,17 @@ class GraphState:
             if spec.rows == table:
                 self.tensors[name] = grown(self.tensors[name], (first + count) * PAGE, spec.fill)
         return first
+
+    def move(self, device: torch.device) -> Iterator[None]:
+        """Bring the tensors to a device, at most MOVED bytes between two yields; it is whole again at the end."""
+        for name, tensor in self.tensors.items():
+            there = torch.empty_like(tensor, device=device)
+            some = max(1, MOVED // tensor.element_size())
+            for old, new in zip(torch.split(tensor.reshape(-1), some), torch.split(there.view(-1), some), strict=True):
+                new.copy_(old)
+                yield
+            self.tensors[name] = there
+        self.device = device
 
     def begin(self) -> None:
         """From here on, writes can be taken back."""

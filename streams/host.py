@@ -1,6 +1,6 @@
 """The graphs that this worker answers for: loaded when their first event comes, caught up from the log, saved.
 
-Everything here runs on the one thread that touches the device.
+Everything here runs on the one thread that touches the device, except what the loader says of itself.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from typing import TypeVar
 
 import structlog
 
-from adatkg_core.announcements import Announcement
 from adatkg_core.bundle import Bundle
 from adatkg_core.clock import Clock, iso_of
-from adatkg_core.errors import AdatkgError, InputError
-from adatkg_core.fitness import unfit
+from adatkg_core.errors import AdatkgError
 from adatkg_core.messages import Question, Unusable, decode_event, decode_graph
 from adatkg_core.portrait import Portrait, portray
 from adatkg_core.snapshots import Saved
@@ -112,7 +110,7 @@ class Host:
     def __init__(self, settings: StreamSettings, connection: Connection, topics: Topics) -> None:
         self._settings, self._connection, self._topics = settings, connection, topics
         self._share = Share(settings.replica, settings.replicas)
-        self._loader = Loader(settings, self._share)
+        self.loader = Loader(settings, self._share)
         self._partitions: dict[int, _Partition] = {}
         self._given_up = threading.Event()
         self._event_log: EventLog | None = None
@@ -157,7 +155,7 @@ class Host:
     def save(self, capture: Capture) -> None:
         """Write captured states; this touches no device and may run beside `process`."""
         for saved in capture.states:
-            self._loader.save(saved)
+            self.loader.save(saved)
 
     def saved(self, capture: Capture) -> None:
         """The captured states are durable."""
@@ -194,28 +192,24 @@ class Host:
 
     # -- bundles ----------------------------------------------------------------------------------------------
 
-    def seated(self, name: str) -> str | None:
-        """The version that answers for a graph here; None where it is not loaded. It may be asked for anew at once."""
+    def seated(self, name: str) -> Bundle | None:
+        """What answers for a graph; None where it is not loaded. It may be asked for anew at once."""
         for partition in self._partitions.values():
             partition.absent.pop(name, None)
             if name in partition.seats:
-                return partition.seats[name].graph.version
+                return partition.seats[name].graph.bundle
         return None
 
-    def prepare(self, name: str, bundle: Bundle, saved: Saved | None, announcement: Announcement) -> Stretch | None:
-        """Seat another bundle beside the present one; says which stretch of the log it wants first.
+    def prepare(self, graph: Graph, offset: int) -> Stretch | None:
+        """Seat a graph that stands at `offset` beside the present one; says which stretch of the log it wants first.
 
-        None where the graph is not here. Raises InputError with the reason where the bundle is not fit.
+        None where the graph is not here.
         """
-        found = self._find(name)
+        found = self._find(graph.name)
         if found is None:
             return None
         number, seat = found
-        reason = unfit(bundle, seat.graph.bundle, name, announcement.verdict, announcement.forced)
-        if reason:
-            raise InputError(reason)
-        graph = self._loader.graph(name, bundle, saved)
-        seat.successor = Successor(graph, saved.offset if saved else 0)
+        seat.successor = Successor(graph, offset)
         return seat.successor.wants(number, self._standing(number, seat), self._settings.batch_events)
 
     def advance(self, name: str, stretch: Stretch, records: Sequence[Record]) -> Stretch | None:
@@ -289,7 +283,7 @@ class Host:
     def _without_model(self, name: str, arrivals: Sequence[Arrival]) -> Outcome:
         """Facts wait in the log, where the first model will find them; a question cannot wait."""
         outcome = Outcome()
-        detail = f"graph {name} has no model in {self._loader.models}: train one with --models and --graph"
+        detail = f"graph {name} has no model in {self.loader.models}: train one with --models and --graph"
         for arrival in arrivals:
             try:
                 if isinstance(event := decode_event(arrival.value, None), Question):
@@ -311,7 +305,7 @@ class Host:
             return partition.seats[name]
         if partition.absent.get(name, 0.0) > time.monotonic():
             return None
-        bundle = self._insist(lambda: self._loader.present(name), f"graph {name}")
+        bundle = self._insist(lambda: self.loader.present(name), f"graph {name}")
         if bundle is None:
             if len(partition.absent) >= ABSENT:
                 partition.absent.clear()
@@ -328,7 +322,7 @@ class Host:
 
     def _load(self, number: int, name: str, bundle: Bundle) -> _Seat:
         first, end = self._bounds(number)
-        graph, offset = self._loader.load(name, bundle, self._log().stretch(number), first, end)
+        graph, offset = self.loader.load(name, bundle, self._log().stretch(number), first, end)
         return _Seat(graph, offset, offset)
 
     def _bounds(self, number: int) -> tuple[int, int]:

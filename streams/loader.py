@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import structlog
+import torch
 
+from adatkg_core.announcements import Announcement
 from adatkg_core.bundle import Bundle, resolve_device
 from adatkg_core.encoder import TextEncoder, load_encoder
 from adatkg_core.errors import AdatkgError, InputError
@@ -26,12 +28,16 @@ class Loader:
         self._settings, self._share = settings, share
         self._device = resolve_device(settings.device)
         self._models = ModelStore(settings.models)
-        self._encoders: dict[str, TextEncoder] = {}
+        self._encoders: dict[tuple[str, str], TextEncoder] = {}
 
     @property
     def models(self) -> str:
         """Where the model store is."""
         return self._models.url
+
+    def present_version(self, name: str) -> str | None:
+        """The version that should answer for a graph."""
+        return self._models.present(name)
 
     def present(self, name: str) -> Bundle | None:
         """The present bundle; where it is damaged, the one that was present before. A store that is away raises."""
@@ -63,7 +69,7 @@ class Loader:
                 log.warning("snapshot_of_another_log", graph=name, offset=saved.offset, end=end)
                 continue
             try:
-                graph = self.graph(name, bundle, saved)
+                graph = self.graph(name, bundle, saved, self._device)
             except AdatkgError as error:
                 log.warning("snapshot_unusable", graph=name, offset=saved.offset, problem=str(error))
                 continue
@@ -72,14 +78,31 @@ class Loader:
             return graph, saved.offset
         if first > 0:
             log.error("log_truncated", graph=name, wanted=0, first=first)
-        return self.graph(name, bundle, None), first
+        return self.graph(name, bundle, None, self._device), first
 
-    def graph(self, name: str, bundle: Bundle, saved: Saved | None) -> Graph:
-        """A graph with this bundle, from what was saved or from nothing."""
-        spec = bundle.model.config.model.encoder
-        if spec not in self._encoders:
-            self._encoders[spec] = load_encoder(spec, device=self._device)
-        return Graph(name, bundle, self._encoders[spec], self._settings, self._share, saved)
+    def graph(self, name: str, bundle: Bundle, saved: Saved | None, device: str) -> Graph:
+        """A graph with this bundle, which is on this device, from what was saved or from nothing."""
+        return Graph(name, bundle, self._encoder(bundle, device), self._settings, self._share, saved)
+
+    def beside(self, announcement: Announcement, present: Bundle) -> tuple[Graph, int]:
+        """The announced bundle with its state, and the offset it stands at; raises with the reason if it is unfit.
+
+        It is read and put together in plain memory, so that this may run beside the thread that has the device;
+        `move` brings it there.
+        """
+        name = announcement.graph
+        bundle = self._models.bundle(name, announcement.version)
+        reason = unfit(bundle, present, name, announcement.verdict, announcement.forced)
+        if reason:
+            raise InputError(reason)
+        saved = self._models.state(name, announcement.version)
+        return self.graph(name, bundle, saved, "cpu"), saved.offset if saved else 0
+
+    def move(self, graph: Graph) -> Iterator[None]:
+        """Bring a graph to this worker's device in small steps, all of them for the thread that has it."""
+        engine = graph.engine
+        if engine.device != torch.device(self._device):
+            yield from engine.move(torch.device(self._device), self._encoder(graph.bundle, self._device))
 
     def save(self, saved: Saved) -> None:
         """Write a snapshot; touches no device."""
@@ -100,3 +123,9 @@ class Loader:
         if self._share.name:
             url = f"{url.rstrip('/')}/{self._share.name}"
         return SnapshotStore(url, graph, stretch, self._settings.keep_snapshots)
+
+    def _encoder(self, bundle: Bundle, device: str) -> TextEncoder:
+        key = (bundle.model.config.model.encoder, device)
+        if key not in self._encoders:
+            self._encoders[key] = load_encoder(key[0], device=device)
+        return self._encoders[key]

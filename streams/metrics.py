@@ -48,6 +48,12 @@ class Metrics:
         self.swap_seconds = Histogram(
             "adatkg_swap_seconds", "From an announcement until its bundle answers", buckets=_SECONDS, registry=registry
         )
+        self.swap_step = Histogram(
+            "adatkg_swap_step_seconds",
+            "Time for which one step of a swap has the device",
+            buckets=_SECONDS,
+            registry=registry,
+        )
         self.refusals = Counter("adatkg_model_refusals", "Bundles that were not fit", ["graph"], registry=registry)
         self.model = Gauge("adatkg_model_info", "The bundle that answers", ["graph", "version"], registry=registry)
         self.score = Gauge(

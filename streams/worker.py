@@ -14,7 +14,6 @@ import structlog
 from faust.types import TP
 from faust.web import Request, Response, View
 
-from adatkg_core.bundle import resolve_device
 from streams.connection import Connection
 from streams.dashboard.feed import Feed
 from streams.dashboard.routes import Dashboard
@@ -53,7 +52,7 @@ def create_app(
         topic_disable_leader=True,
         reply_create_topic=False,
         store="memory://",
-        datadir=Path(tempfile.mkdtemp(prefix="adatkg-faust-")),
+        datadir=Path(tempfile.gettempdir()) / "adatkg-faust",  # nothing is ever kept there
         consumer_auto_offset_reset="earliest",
         consumer_max_fetch_size=4 << 20,
         broker_session_timeout=settings.session_seconds,
@@ -94,9 +93,7 @@ def create_app(
         await sender.start((topics.predictions, topics.deadletter))
         await pump.run()
 
-    swapper = Swapper(
-        connection, topics, settings.models, resolve_device(settings.device), host, pump.on_device, metrics
-    )
+    swapper = Swapper(connection, topics, host, pump.on_device, metrics)
 
     dashboard: Dashboard | None = None
     if feed is not None:

@@ -7,7 +7,8 @@ The order leaves nothing half done in use, wherever a kill comes:
 3. Measure candidate and present bundle on the newest window.
 4. Put state and bundle into the store, with a note; nobody uses them yet.
 5. `run.json` holds the decision: from here on it is only carried out, as often as need be.
-6. Make the bundle present, announce it, remove old ones, forget the run.
+6. If the brokers still say that this is the graph's only trainer: make the bundle present, announce it, remove old
+   ones, forget the run.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from streams.connection import Connection
 from streams.log import open_log, partition_of
 from streams.topics import Topics, event_log
 from trainer.archive import Archive
+from trainer.lease import Lease, lease
 from trainer.lock import only_trainer
 from trainer.loop import Report, train
 from trainer.metrics import TrainingMetrics
@@ -57,9 +59,9 @@ def log_trainer(plan: Plan, connection: Connection, topics: Topics, metrics: Tra
     events = event_log(connection, topics)
     stretch = events.stretch(partition_of(plan.graph, events.partitions))
     folder = plan.archive / safe_name(topics.prefix) / safe_name(plan.graph)
-    with only_trainer(folder, plan.graph):
+    with only_trainer(folder, plan.graph), lease(connection, topics, plan.graph) as held:
         # Offsets mean something in one log only: a topic that is made anew gets an archive of its own.
-        yield LogTrainer(plan, connection, topics, metrics, folder / safe_name(stretch), stretch)
+        yield LogTrainer(plan, connection, topics, metrics, folder / safe_name(stretch), stretch, held)
 
 
 class LogTrainer:
@@ -73,9 +75,10 @@ class LogTrainer:
         metrics: TrainingMetrics,
         folder: Path,
         stretch: str,
+        held: Lease,
     ) -> None:
         self.plan, self._connection, self._topics, self._metrics = plan, connection, topics, metrics
-        self._stretch = stretch
+        self._stretch, self._lease = stretch, held
         self._work = folder / "work"
         self._run_file, self._done_file = str(folder / "run.json"), str(folder / "done.json")
         self._archive = Archive(folder, plan.graph)
@@ -237,6 +240,7 @@ class LogTrainer:
         return Saved(engine.snapshot(), self.plan.graph, bundle.version, run.offset, log=self._stretch)
 
     def _carry_out(self, run: Underway, announcement: Announcement, began: float) -> Round:
+        self._lease.require()
         if announcement.status == "present":
             self._store.make_present(self.plan.graph, announcement.version)
         announce(self._connection, self._topics, announcement)

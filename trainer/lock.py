@@ -1,4 +1,4 @@
-"""One trainer at a time for a graph."""
+"""One trainer at a time for an archive; what holds on all machines is the lease."""
 
 from __future__ import annotations
 

@@ -68,8 +68,9 @@ def test_the_same_version_comes_after_a_process_was_killed(world: World, data: D
     # The same log, another archive and store, and nobody who kills.
     calm = World(world.bootstrap, world.folder / "calm", prefix=world.prefix)
     calm.folder.mkdir()
-    with start(command, world) as process, start(train_command(calm, "--epochs", "8"), calm) as other:
+    with start(command, world) as process:
         printed, logged = process.communicate(timeout=100)
+    with start(train_command(calm, "--epochs", "8"), calm) as other:
         wanted, _ = other.communicate(timeout=100)
     assert process.returncode == 0, logged
     begins = [json.loads(line) for line in logged.splitlines() if '"training_begins"' in line]

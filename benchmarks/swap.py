@@ -1,0 +1,98 @@
+"""What a swap under load costs: the longest that it has the device at a time, against one batch of the live stream.
+
+A worker has a backlog, so every batch is full; while it works, another bundle with its state is made present. It
+catches up with the log beside the present one, both get the device in turn, and it takes over. So this step is what a
+query waits for a swap at most.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import socket
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import orjson
+from prometheus_client.parser import text_string_to_metric_families
+
+from adatkg_core.announcements import Announcement
+from benchmarks.results import tell
+from benchmarks.untrained import GRAPH, Place, icews14, untrained
+from streams.announce import announce
+from streams.broker import Broker
+from streams.connection import Connection
+from streams.topics import Topics
+
+DAYS = 60  # of the test period: a backlog that outlasts the swaps
+SWAPS = 3
+WARM = 10  # batches that do not count
+BATCHES = 20  # whose mean time is that of a batch
+
+
+def main() -> None:
+    """Swap a few times; the worst step counts."""
+    dataset = icews14()
+    with tempfile.TemporaryDirectory() as name, Broker(Path(name) / "broker", port=0) as broker:
+        place, port = Place(Path(name), Connection(broker.bootstrap), Topics()), _free_port()
+        versions = [f"untrained-{number}" for number in range(SWAPS + 1)]
+        for seed, version in enumerate(versions):
+            place.store.put(GRAPH, *untrained(dataset, version, seed))
+        place.store.make_present(GRAPH, versions[0])
+        place.publish_test(dataset, DAYS)
+        with place.worker(port):
+            began = _batches(port, WARM)
+            ended = _batches(port, int(began[0]) + BATCHES)
+            batch = (ended[1] - began[1]) / (ended[0] - began[0])
+            swaps = [_swap(place, version) for version in versions[1:]]
+            assert _batches(port, 0)[2] > 0, "the backlog did not outlast the swaps: the figure is not one under load"
+    said: dict[str, Any] = {"batch_seconds": round(batch, 4), "swaps": swaps}
+    print(orjson.dumps(said).decode(), file=sys.stderr)
+    tell("swap_pause_to_batch", max(swap["longest_step"] for swap in swaps) / batch)
+
+
+def _swap(place: Place, version: str) -> dict[str, float]:
+    """Make a bundle present; what the worker says once it answers."""
+    place.store.make_present(GRAPH, version)
+    announce(place.connection, place.topics, Announcement(GRAPH, version, "present", "a benchmark"))
+    while True:
+        for line in place.worker_log.read_bytes().splitlines():
+            if b'"swapped"' in line and version.encode() in line:
+                said = orjson.loads(line)
+                return {name: said[name] for name in ("seconds", "longest_step")}
+        time.sleep(0.2)
+
+
+def _batches(port: int, at_least: int) -> tuple[float, float, float]:
+    """Batches so far, the seconds that they took, and the events that still wait; once there are `at_least` so many."""
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:
+                text = page.read().decode()
+        except urllib.error.URLError:
+            text = ""  # it has not come up yet
+        samples = [one for family in text_string_to_metric_families(text) for one in family.samples]
+        count, seconds, lag = (
+            sum(one.value for one in samples if one.name == name)
+            for name in ("adatkg_apply_seconds_count", "adatkg_apply_seconds_sum", "adatkg_lag_events")
+        )
+        if samples and count >= at_least:
+            return count, seconds, lag
+        time.sleep(0.2)
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+if __name__ == "__main__":
+    main()

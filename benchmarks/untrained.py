@@ -1,0 +1,100 @@
+"""ICEWS14 with an untrained model: what a stream costs does not depend on what the model has learned."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from adatkg_core.bundle import Bundle
+from adatkg_core.config import load_config
+from adatkg_core.datasets import Dataset, load_dataset, text_of
+from adatkg_core.encoder import load_encoder
+from adatkg_core.evaluation import by_first_appearance
+from adatkg_core.model import AdaTKG
+from adatkg_core.model_store import ModelStore
+from adatkg_core.snapshots import Saved
+from replay import Choice, ReplaySequence, publish
+from streams.connection import Connection
+from streams.log import Record, open_log
+from streams.topics import Topics, ensure_topics
+from trainer import starting_state
+
+GRAPH = "icews14"
+
+
+def untrained(dataset: Dataset, version: str, seed: int) -> tuple[Bundle, Saved]:
+    """A bundle of the `live` configuration and its state at the end of valid."""
+    config = load_config("live")
+    encoder = load_encoder(config.model.encoder)
+    torch.manual_seed(seed)
+    model = AdaTKG(config, encoder.encode([text_of(name) for name in dataset.relations]), dataset.n_entities).eval()
+    bundle = Bundle(model, dataset.relations, dataset.entities, version)
+    return bundle, starting_state(bundle, dataset, encoder, GRAPH, "valid")
+
+
+def icews14() -> Dataset:
+    """The data set as the stream meets it."""
+    return by_first_appearance(load_dataset("icews14"))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Brokers, a folder, and what is in them."""
+
+    folder: Path
+    connection: Connection
+    topics: Topics
+
+    def __post_init__(self) -> None:
+        ensure_topics(self.connection, self.topics)
+
+    @property
+    def store(self) -> ModelStore:
+        """The models."""
+        return ModelStore(str(self.folder / "models"))
+
+    @property
+    def worker_log(self) -> Path:
+        """What the worker said."""
+        return self.folder / "worker.log"
+
+    def publish_test(self, dataset: Dataset, days: int) -> None:
+        """Facts and queries of so many days of the test period, at once."""
+        first = dataset.split_bounds[1]
+        choice = Choice(GRAPH, first=first, last=first + days - 1, queries=True)
+        publish(ReplaySequence(dataset, choice), self.connection, self.topics.events)
+
+    def records(self, topic: str) -> list[Record]:
+        """All messages of a topic."""
+        with open_log(self.connection, topic) as reader:
+            return [record for number in reader.partitions() for record in reader.read(number, *reader.bounds(number))]
+
+    def count(self, topic: str) -> int:
+        """How many messages a topic has."""
+        with open_log(self.connection, topic) as reader:
+            return sum(end - first for first, end in map(reader.bounds, reader.partitions()))
+
+    @contextmanager
+    def worker(self, web_port: int = 0) -> Iterator[subprocess.Popen[bytes]]:
+        """A worker while it lasts, with its pages or without."""
+        command = [sys.executable, "-m", "adatkg_cli.main", "worker", "--models", self.store.url]
+        where = {"ADATKG_BOOTSTRAP": self.connection.bootstrap, "ADATKG_STREAM_WEB_PORT": str(web_port)}
+        with self.worker_log.open("wb") as log:
+            process = subprocess.Popen(
+                [*command, "--snapshots", str(self.folder / "snapshots")],
+                stdout=log,
+                stderr=log,
+                env=os.environ | where,
+            )
+            try:
+                yield process
+            finally:
+                process.terminate()
+                process.wait()
