@@ -31,8 +31,8 @@ from streams.broker import Broker
 from streams.connection import Connection
 from streams.topics import Topics
 
-DAYS = 60  # of the test period: a backlog that outlasts the swaps
-SWAPS = 3
+DAYS = 100  # of the test period: a backlog that outlasts the swaps
+SWAPS = 2
 WARM = 10  # batches that do not count
 BATCHES = 20  # whose mean time is that of a batch
 

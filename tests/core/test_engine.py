@@ -552,3 +552,28 @@ def test_an_encoder_of_another_width_is_refused() -> None:
     engine = engine_with_past()
     with pytest.raises(InputError, match="dimensions"):
         Engine(engine.model, RELATIONS, HashEncoder(engine.encoder.dim + 1))
+
+
+# -- another device ------------------------------------------------------------------------------------------------
+
+
+@each_configuration
+def test_a_state_that_moves_is_bitwise_the_same_and_goes_in_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adatkg_core.state.MOVED", 4_096)
+    engine = engine_with_past(name)
+    engine.observe([Fact(KNOWN[0], RELATIONS[0], NEW[0], NOW + 1)])
+    wanted, size = engine.snapshot(), sum(tensor.nbytes for tensor in engine.state.tensors.values())
+    before = dict(engine.state.tensors)
+    steps = sum(1 for _ in engine.state.move(torch.device("cpu")))
+    assert steps >= size / 4_096
+    assert all(engine.state.tensors[tensor].data_ptr() != old.data_ptr() for tensor, old in before.items() if len(old))
+    assert_same_snapshot(engine.snapshot(), wanted)
+
+
+def test_an_engine_that_moves_leaves_nothing_behind() -> None:
+    engine, elsewhere = Engine(small_model(small_config()), RELATIONS, ENCODER), torch.device("meta")
+    for _ in engine.move(elsewhere, ENCODER):
+        assert engine.device != elsewhere, "it is not there before the last step"
+    assert engine.device == engine.state.device == elsewhere
+    assert {tensor.device for tensor in engine.state.tensors.values()} == {elsewhere}
+    assert {tensor.device for tensor in engine.model.state_dict().values()} == {elsewhere}
