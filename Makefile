@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 CODE := $(wildcard adatkg_core trainer replay streams adatkg_cli tests benchmarks)
 
-.PHONY: setup test lint format bench clean
+.PHONY: setup demo test lint format bench clean
 
 setup: $(STAMP)
 
@@ -14,6 +14,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet uv -c constraints.txt
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -e '.[dev]' -c constraints.txt
 	touch $@
+
+# The whole system on this machine; Ctrl-C stops it. `.venv/bin/adatkg demo --help` has more.
+demo: $(STAMP)
+	$(BIN)/adatkg demo
 
 test: lint
 	$(BIN)/pytest -q

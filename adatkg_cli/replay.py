@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,8 +12,7 @@ import typer
 
 from adatkg_cli.output import JsonFlag, print_json, stdout
 from adatkg_cli.progress import progress_bar
-from adatkg_cli.stream_options import BootstrapOption, PrefixOption, hush, reach
-from adatkg_core.errors import InputError
+from adatkg_cli.stream_options import BootstrapOption, PrefixOption, hush, pace_of, reach
 
 if TYPE_CHECKING:
     from adatkg_core.clock import Clock
@@ -55,7 +53,7 @@ def replay(
     from adatkg_core.datasets import load_dataset
     from replay import Choice, ReplaySequence, publish, resume_position
 
-    pace = _pace(speed)
+    pace = pace_of(speed)
     data = load_dataset(dataset)
 
     def tick(text: str | None, flag: str) -> int | None:
@@ -85,18 +83,6 @@ def replay(
         print_json(result)
     else:
         _show(result, done, data.clock, paced=pace is not None)
-
-
-def _pace(speed: str) -> float | None:
-    if speed == "max":
-        return None
-    try:
-        pace = float(speed)
-    except ValueError:
-        pace = math.nan
-    if not 0 < pace < math.inf:
-        raise InputError(f"--speed {speed}: give ticks a second, a number above 0, or max")
-    return pace
 
 
 @contextmanager

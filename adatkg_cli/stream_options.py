@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from adatkg_core.errors import InputError
 
 if TYPE_CHECKING:
     from streams.connection import Connection
@@ -28,6 +31,19 @@ def reach(bootstrap: str | None, prefix: str | None) -> tuple[Connection, Topics
     connection, topics = connection_from(bootstrap=bootstrap), topics_from(prefix)
     ensure_topics(connection, topics)
     return connection, topics
+
+
+def pace_of(speed: str) -> float | None:
+    """Ticks a second, None for as many as there can be."""
+    if speed == "max":
+        return None
+    try:
+        pace = float(speed)
+    except ValueError:
+        pace = math.nan
+    if not 0 < pace < math.inf:
+        raise InputError(f"--speed {speed}: give ticks a second, a number above 0, or max")
+    return pace
 
 
 def hush() -> None:

@@ -1,0 +1,113 @@
+"""The order of things in a demonstration, from nothing to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from adatkg_cli.demo.plan import Plan
+from adatkg_cli.demo.system import System
+from adatkg_cli.demo.watch import Watch, watching
+from adatkg_cli.progress import progress_bar
+from adatkg_core.datasets import Dataset
+from adatkg_core.errors import AdatkgError
+from adatkg_core.stopping import Stop
+
+_LOOK = 0.5  # seconds between two looks at what runs
+
+
+class Audience(Protocol):
+    """Those who see a demonstration."""
+
+    level: str  # of the log lines that training the first model adds to its progress
+
+    def begin(self, system: System) -> None:
+        """The first model learns."""
+
+    def welcome(self, system: System) -> None:
+        """The stream is about to begin."""
+
+    def show(self, system: System, watch: Watch) -> None:
+        """This is what there is to see now."""
+
+    def farewell(self) -> None:
+        """All of it is about to end."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it; None where nothing was predicted."""
+
+    predictions: int
+    seconds_to_first_prediction: float | None
+    swaps: int
+    mrr: float | None
+
+
+class _Ended(Exception):
+    """Someone asked for the end, or the time is up."""
+
+
+def conduct(plan: Plan, dataset: Dataset, stop: Stop, audience: Audience) -> Outcome:
+    """Run the plan until it is through, its time is up or someone asks for the end; nothing runs on afterwards."""
+    began, deadline = time.time(), time.monotonic() + (plan.seconds or float("inf"))
+    outcome = Outcome(0, None, 0, None)
+
+    def go_on(pause: float = 0.0) -> None:
+        if stop.wait(min(pause, deadline - time.monotonic())) or time.monotonic() >= deadline:
+            raise _Ended
+
+    def until(holds: Callable[[], bool], pause: float) -> None:
+        while not holds():
+            go_on(pause)
+            system.check()
+
+    with System(plan, dataset) as system:
+        try:
+            with progress_bar() as report:
+                system.fetch(report)
+            go_on()
+            audience.begin(system)
+            system.start_learning(audience.level)
+            system.start_broker()
+            go_on()
+            system.start_worker()
+            until(system.has_learned, 0.1)
+            system.publish_past()
+            with watching(system) as watch:
+                until(watch.is_ready, 0.1)
+                audience.welcome(system)
+                system.start_stream()
+                try:
+                    until(lambda: _is_over(plan, system, watch, audience), _LOOK)
+                finally:
+                    first = None if watch.first is None else round(max(0.0, watch.first - began), 1)
+                    outcome = Outcome(watch.predictions, first, watch.story.swaps, watch.mrr)
+        except _Ended:
+            if not outcome.predictions and not stop.asked:
+                raise AdatkgError(f"nothing was predicted within {plan.seconds:g} s; give more --seconds") from None
+        finally:
+            audience.farewell()
+    return outcome
+
+
+def _is_over(plan: Plan, system: System, watch: Watch, audience: Audience) -> bool:
+    """Look at it, and begin to train when there is something new to learn; whether it has come to its own end."""
+    watch.look()
+    if not system.trains and system.facts - system.past >= plan.every:
+        system.start_trainer()
+    audience.show(system, watch)
+    return plan.ends and _is_through(plan, system, watch)
+
+
+def _is_through(plan: Plan, system: System, watch: Watch) -> bool:
+    """Everything is answered, and a new model has taken over or none will come."""
+    if not system.is_published or not watch.is_even(system.last):
+        return False
+    story = watch.story
+    comes = (
+        story.busy or story.promoted != story.answering or system.facts - max(story.facts, system.past) >= plan.every
+    )
+    return story.swaps > 0 or not comes

@@ -1,0 +1,173 @@
+"""The demonstration as a user starts it, from nothing; small, but every part of it is the real one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from adatkg_core.datasets import load_dataset
+from streams.broker import Broker
+from streams.connection import Connection
+from streams.log import open_log
+from streams.topics import Topics
+
+PATIENCE = 280.0  # seconds for a run, on a machine that does other things too
+FIRST, LAST = 8, 15
+# One pass with small steps leaves a first model that more facts improve for certain.
+SMALL = ("--from", str(FIRST), "--to", str(LAST), "--every", "500", "--config", "tiny", "--port", "0")
+
+
+@dataclass
+class Demo:
+    """A demonstration that runs, known by a variable that all its processes inherit."""
+
+    process: subprocess.Popen[bytes]
+    mark: str
+    log: Path
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        lines = self.log.read_bytes().splitlines()
+        found = [orjson.loads(line) for line in lines if line.startswith(b"{")]
+        return [line for line in found if line["event"] == event]
+
+    def outcome(self) -> dict[str, Any]:
+        """What it printed, once it has ended as it should."""
+        out, _ = self.process.communicate(timeout=PATIENCE)
+        assert self.process.returncode == 0, self.log.read_text()[-3000:]
+        assert out.count(b"\n") == 1
+        printed: dict[str, Any] = orjson.loads(out)
+        assert printed.keys() == {"predictions", "seconds_to_first_prediction", "swaps", "mrr"}
+        return printed
+
+    def assert_nothing_is_left(self) -> None:
+        assert processes_with(self.mark) == []
+        for begun in self.said("demo_begins"):
+            for address in (begun["bootstrap"], begun["dashboard"].removeprefix("http://").rstrip("/")):
+                host, _, port = address.rpartition(":")
+                with socket.socket() as probe:
+                    assert probe.connect_ex((host, int(port))) != 0, f"{address} is still open"
+
+
+def start(folder: Path, *arguments: str) -> Demo:
+    mark, log = uuid.uuid4().hex, folder / "demo.log"
+    (folder / "tmp").mkdir(exist_ok=True)
+    environment = os.environ | {"DEMO_MARK": mark, "TMPDIR": str(folder / "tmp")}
+    command = [sys.executable, "-m", "adatkg_cli.main", "demo", "--headless", "--json", *arguments]
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=file)
+    return Demo(process, mark, log)
+
+
+def processes_with(mark: str) -> list[str]:
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (place / "environ").read_bytes():
+                found.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue  # it ended meanwhile, or is not ours
+    return found
+
+
+def until(demo: Demo, holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert demo.process.poll() is None, demo.log.read_text()[-3000:]
+        assert time.monotonic() < deadline, demo.log.read_text()[-3000:]
+        time.sleep(0.1)
+
+
+def questions(first: int, last: int) -> int:
+    times = load_dataset("icews14").facts[:, 3]
+    return 2 * int(((times >= first) & (times <= last)).sum())
+
+
+def test_it_runs_from_nothing_to_its_end_answers_all_and_swaps_a_better_model_in(tmp_path: Path) -> None:
+    demo = start(tmp_path, *SMALL, "--speed", "1")
+    outcome = demo.outcome()
+    assert outcome["predictions"] == questions(FIRST, LAST)
+    assert outcome["swaps"] >= 1
+    assert 0 < outcome["mrr"] <= 1
+    assert outcome["seconds_to_first_prediction"] > 0
+    demo.assert_nothing_is_left()
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_it_ends_cleanly_when_it_is_interrupted_and_goes_on_from_its_folder(tmp_path: Path) -> None:
+    arguments = (*SMALL, "--folder", str(tmp_path / "kept"))
+    demo = start(tmp_path, *arguments, "--speed", "0.2")
+    until(demo, lambda: any(line["predictions"] for line in demo.said("demo")))
+    demo.process.send_signal(signal.SIGINT)
+    before = demo.outcome()
+    assert 0 < before["predictions"] < questions(FIRST, LAST)
+    demo.assert_nothing_is_left()
+
+    again = start(tmp_path, *arguments, "--speed", "max")
+    assert again.outcome()["predictions"] > 0
+    again.assert_nothing_is_left()
+    assert len(ids(tmp_path / "kept" / "broker")) == questions(FIRST, LAST)
+
+
+def ids(broker: Path) -> set[str]:
+    """Of the queries with an answer in the log."""
+    with (
+        Broker(broker, port=0) as kafka,
+        open_log(Connection(kafka.bootstrap), Topics().predictions) as log,
+    ):
+        records = [record for number in log.partitions() for record in log.read(number, *log.bounds(number))]
+    return {orjson.loads(record.value or b"")["query"]["id"] for record in records}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_the_first_model_learns_ends_everything(tmp_path: Path, number: signal.Signals) -> None:
+    demo = start(tmp_path, *SMALL)
+    until(demo, lambda: len(processes_with(demo.mark)) > 1)
+    demo.process.send_signal(number)
+    assert demo.outcome() == {"predictions": 0, "seconds_to_first_prediction": None, "swaps": 0, "mrr": None}
+    demo.assert_nothing_is_left()
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "a folder that cannot be": (("--folder", "{}/file/demo"), "give a --folder that can be written to"),
+    "a folder of others": (("--folder", "{}"), "holds other things"),
+    "a folder of another demonstration": (("--folder", "{}/other"), "--from 3, --to 5"),
+    "no past": (("--from", "2014-01-01"), "nothing to publish"),
+    "an end before the beginning": (("--from", "40", "--to", "30"), "--from 40 is after --to 30"),
+    "a pace of words": (("--speed", "fast"), "--speed fast"),
+    "no such configuration": (("--config", "nowhere.toml"), "nowhere.toml"),
+}
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_wrong_input_is_exit_code_2_with_the_remedy_and_nothing_runs_on(tmp_path: Path, mistake: str) -> None:
+    arguments, remedy = WRONG[mistake]
+    (tmp_path / "file").write_text("important")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "demo.json").write_text('{"from": 3, "to": 5, "config": "demo"}')
+    demo = start(tmp_path, *(argument.format(tmp_path) for argument in arguments))
+    out, _ = demo.process.communicate(timeout=PATIENCE)
+    assert (demo.process.returncode, out) == (2, b"")
+    assert remedy in demo.log.read_text() and "Traceback" not in demo.log.read_text()
+    demo.assert_nothing_is_left()
+    assert (tmp_path / "file").read_text() == "important"
+
+
+def test_too_little_time_is_a_failure_that_says_so(tmp_path: Path) -> None:
+    demo = start(tmp_path, *SMALL, "--seconds", "1")
+    out, _ = demo.process.communicate(timeout=PATIENCE)
+    assert (demo.process.returncode, out) == (1, b"")
+    assert "nothing was predicted within 1 s" in demo.log.read_text()
+    demo.assert_nothing_is_left()
