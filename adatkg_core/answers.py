@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from adatkg_core.catalog import Catalog
@@ -15,20 +15,23 @@ from adatkg_core.ranking import rank_targets
 BLOCK = 1_024  # names ranked at once; bounds memory, never changes a rank
 
 
-def top_lists(scores: Tensor, queries: Sequence[Query], catalog: Catalog) -> list[tuple[Answer, ...]]:
-    """The best candidates of each query among the visible ones, scores [B, N], without those it excludes."""
+def top_lists(
+    scores: Tensor, queries: Sequence[Query], catalog: Catalog, depth: int = 0
+) -> list[tuple[tuple[Answer, ...], tuple[str, ...]]]:
+    """The best candidates of each query among the visible ones, scores [B, N], without those it excludes.
+
+    Of each query the answers that it asks for, and their names and those that follow, `depth` in all.
+    """
     probability = scores.softmax(1)
     shown = _without_excluded(scores, queries, catalog)
-    best, order = shown.topk(min(max(query.k for query in queries), scores.shape[1]), dim=1)
+    best, order = shown.topk(min(max(depth, *(query.k for query in queries)), scores.shape[1]), dim=1)
+    ends = (best > -torch.inf).sum(1).tolist()
     columns = (order.tolist(), best.tolist(), probability.gather(1, order).tolist())
-    return [
-        tuple(
-            Answer(catalog.names[row], score, chance)
-            for row, score, chance in list(zip(*lists, strict=True))[: query.k]
-            if score != -torch.inf
-        )
-        for query, *lists in zip(queries, *columns, strict=True)
-    ]
+    lists = []
+    for query, end, rows, values, chances in zip(queries, ends, *columns, strict=True):
+        names = tuple([catalog.names[row] for row in rows[: min(end, max(depth, query.k))]])
+        lists.append((tuple(map(Answer, names[: query.k], values, chances)), names))
+    return lists
 
 
 def recurrent_lists(
@@ -42,17 +45,15 @@ def recurrent_lists(
     shown = _without_excluded(scores[:, :visible], queries, catalog)
     best, order = shown.topk(min(depth + 1, visible), dim=1)
     ranks = exact_ranks(scores, queries, catalog, visible, place)
-    lists = []
-    for some, rows, exact in zip(best.tolist(), order.tolist(), ranks, strict=True):
-        end = bisect_left(some, 0.0, key=lambda score: -score)  # from here on nobody recurred
-        if end > depth:
-            end = bisect_left(some, -some[depth], key=lambda score: -score)
-        levels, level = bytearray(), 0
-        for i in range(end):
-            level += i > 0 and some[i] < some[i - 1]
-            levels.append(level)
-        lists.append(Recurrent(tuple(catalog.names[row] for row in rows[:end]), bytes(levels), exact))
-    return lists
+    cut = best[:, depth:].clamp(min=0) if visible > depth else best.new_zeros(best.shape[0], 1)  # [B, 1]
+    ends = (best > cut).sum(1).tolist()
+    falls = F.pad(best[:, 1:] < best[:, :-1], (1, 0))
+    levels = falls.cumsum(1).to(torch.uint8).cpu().numpy()
+    names = catalog.names
+    return [
+        Recurrent(tuple([names[row] for row in rows[:end]]), heights[:end].tobytes(), exact)
+        for rows, end, heights, exact in zip(order.tolist(), ends, levels, ranks, strict=True)
+    ]
 
 
 def exact_ranks(
@@ -68,11 +69,15 @@ def exact_ranks(
         return result
     for start in range(0, len(asked), BLOCK):
         part = asked[start : start + BLOCK]
-        row = torch.tensor([i for i, _ in part], device=scores.device)
+        rows = [i for i, _ in part]
+        row = torch.tensor(rows, device=scores.device)
         target = torch.tensor([place[name] for _, name in part], device=scores.device)
         hidden = target >= visible
-        own = scores[row, target].masked_fill(~hidden, -torch.inf).unsqueeze(1)
-        lines = torch.cat((scores[row][:, :visible], own), 1)
+        # Usually each query asks for one and all are visible: then nothing of this size need be copied.
+        lines = (scores if rows == list(range(len(queries))) else scores[row])[:, :visible]
+        if bool(hidden.any()):
+            own = scores[row, target].masked_fill(~hidden, -torch.inf).unsqueeze(1)
+            lines = torch.cat((lines, own), 1)
         excluded = _excluded([queries[i].exclude for i, _ in part], catalog, lines[:, :visible])
         ranks = rank_targets(lines, torch.where(hidden, visible, target), excluded).realistic.tolist()
         for (i, name), rank in zip(part, ranks, strict=True):

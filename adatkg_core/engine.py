@@ -152,10 +152,13 @@ class Engine:
     # -- reading ----------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def predict(self, queries: Sequence[Query], recurrent: int = 0) -> list[Prediction | Refusal]:
+    def predict(
+        self, queries: Sequence[Query], *, depth: int = 0, heuristic: bool = False
+    ) -> list[Prediction | Refusal]:
         """A ranked list for each query, from the facts before it in the log with time below its own.
 
-        With `recurrent`, each also says so many candidates of the recurrency heuristic, if the state keeps its counts.
+        With `depth`, each also says the names so far down its ranking, whatever it asked for; with `heuristic`, those
+        of the recurrency heuristic too, if the state keeps its counts.
         """
         answers: list[Prediction | Refusal | None] = [None] * len(queries)
         groups: dict[int, list[int]] = {}
@@ -169,7 +172,8 @@ class Engine:
         for time in sorted(groups):
             for start in range(0, len(groups[time]), CHUNK):
                 part = groups[time][start : start + CHUNK]
-                for i, answer in zip(part, self._answer([queries[i] for i in part], time, recurrent), strict=True):
+                some = self._answer([queries[i] for i in part], time, depth, heuristic)
+                for i, answer in zip(part, some, strict=True):
                     answers[i] = answer
         return [answer for answer in answers if answer is not None]
 
@@ -309,7 +313,7 @@ class Engine:
             return "bad-value", f"k is {query.k}: ask for at least 0 candidates"
         return object_to_time(query.t, None, None)
 
-    def _answer(self, queries: list[Query], time: int, recurrent: int) -> list[Prediction]:
+    def _answer(self, queries: list[Query], time: int, depth: int, heuristic: bool) -> list[Prediction]:
         view, visible = self._read(time)
         named = [query.s if query.s is not None else str(query.o) for query in queries]
         mentioned = named + [name for query in queries for name in query.rank_of]
@@ -326,17 +330,17 @@ class Engine:
         interactions = self.state.tensors["interactions"][subject].tolist()
         updates = self.state.tensors["updates"][subject].tolist()
         norms = self.memory_norms(subject).tolist()
-        simple: Sequence[Recurrent | None] = [None] * len(queries)
-        if recurrent and keeps_counts(self.state):
+        recurrent: Sequence[Recurrent | None] = [None] * len(queries)
+        if heuristic and keeps_counts(self.state):
             counted = score_recurrency(self.state, subject, relation, time, scores.shape[1])
-            simple = recurrent_lists(counted, queries, self.catalog, visible, place, recurrent)
+            recurrent = recurrent_lists(counted, queries, self.catalog, visible, place, depth)
         if strangers:
             self._forget_strangers(len(strangers))
-        tops = top_lists(scores[:, :visible], queries, self.catalog)
+        tops = top_lists(scores[:, :visible], queries, self.catalog, depth)
         ranks = exact_ranks(scores, queries, self.catalog, visible, place)
         return [
             Prediction(
-                top=tops[i],
+                top=tops[i][0],
                 as_of=time,
                 late=query.t < time,
                 cold_start=updates[i] == 0 if self.model.memory is not None else interactions[i] == 0,
@@ -344,7 +348,8 @@ class Engine:
                 interactions=interactions[i],
                 ranks=ranks[i],
                 memory_norm=norms[i],
-                recurrent=simple[i],
+                deep=tops[i][1] if depth else (),
+                recurrent=recurrent[i],
             )
             for i, query in enumerate(queries)
         ]

@@ -61,6 +61,7 @@ class Prediction:
     interactions: int
     ranks: dict[str, float] = field(default_factory=dict)
     memory_norm: float = 0.0  # length of what is remembered of the entity asked about
+    deep: tuple[str, ...] = ()  # the names in `top` and those that follow, as far as was asked for
     recurrent: Recurrent | None = None  # only where it was asked for and the state keeps the counts
 
 

@@ -37,7 +37,8 @@ def portray(engine: Engine, name: str) -> Portrait:
         place = torch.tensor([row], device=engine.device)
         view = engine.model.view(state, place)
         waiting, waiting_count = _waiting(engine, row)
-        cluster = None if engine.model.codebook is None else int(view.cluster[0])
+        clusters = engine.model.codebook is not None and engine.model.config.model.enabled
+        cluster = int(view.cluster[0]) if clusters else None
         size, members = (0, ()) if cluster is None else _members(engine, cluster, row)
         return Portrait(
             name=name,

@@ -197,13 +197,12 @@ class _Batch:
             self._engine.observe(self._facts)
             self._facts = []
         if self._asked:
-            deep = [replace(question.query, k=max(DEPTH, question.query.k)) for _, question in self._asked]
-            answers = self._engine.predict(deep, DEPTH if self._graph.heuristic else 0)
+            queries = [question.query for _, question in self._asked]
+            answers = self._engine.predict(queries, depth=DEPTH, heuristic=self._graph.heuristic)
             for (arrival, question), answer in zip(self._asked, answers, strict=True):
                 if isinstance(answer, Prediction):
                     self._predicted[arrival.source.offset] = answer
-                    shown = replace(answer, top=answer.top[: question.query.k])
-                    body = encode_prediction(shown, question, self._graph.name, self._graph.version, arrival.source)
+                    body = encode_prediction(answer, question, self._graph.name, self._graph.version, arrival.source)
                     self._answered[arrival.source.offset] = Answered(arrival, body, question, answer)
                 else:
                     self._refuse(arrival, answer.code, answer.reason)
@@ -228,7 +227,7 @@ class _Batch:
                 self._marks += score.happened(told)
             elif told[0] in self._predicted:
                 prediction = self._predicted[told[0]]
-                score.answered(told[1], prediction, [one.entity for one in prediction.top], told[0])
+                score.answered(told[1], prediction, prediction.deep, told[0])
 
     def _refuse(self, arrival: Arrival, code: str, detail: str) -> None:
         self._rejected[arrival.source.offset] = Rejected(arrival, code, detail)

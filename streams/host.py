@@ -180,6 +180,11 @@ class Host:
             for name, seat in partition.seats.items()
         }
 
+    def timed_looks(self) -> tuple[dict[str, Look], float]:
+        """The same, and how many seconds of the device's thread it took."""
+        began = time.perf_counter()
+        return self.looks(), time.perf_counter() - began
+
     def names(self, name: str) -> tuple[Sequence[str], Sequence[str]] | None:
         """A graph's entities and relations, None where it is not here; the first grows, and may be read meanwhile."""
         found = self._find(name)

@@ -81,7 +81,7 @@ def create_app(
     def highwater(partition: int) -> int | None:
         return app.consumer.highwater(TP(topics.events, partition)) if app.consumer else None
 
-    feed = Feed(lambda: pump.looks(), lambda: pump.lag) if settings.web_port else None
+    feed = Feed(lambda: pump.on_device(host.timed_looks), lambda: pump.lag) if settings.web_port else None
     pump = Pump(settings, topics, host, sender, metrics, highwater, *([feed.take] if feed else []))
 
     @app.agent(events, name="adatkg.events")

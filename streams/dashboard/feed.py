@@ -28,18 +28,22 @@ PREDICTIONS = 5  # shown at each flush; 20 a second are more than anybody can re
 TRUTHS = 100  # a second
 DEAD_LETTERS = 5  # a second
 WAITS = 2_000  # answer times of a second that are kept
+LOOKING = 0.02  # share of the device's time that may go into looking at thousands of graphs
+Looks = tuple[dict[str, Look], float]  # what there is to see of each graph, and how many seconds looking took
 log = structlog.get_logger()
 
 
 class Feed:
     """Takes in what came of each batch; gives samples, rows and traces."""
 
-    def __init__(self, looks: Callable[[], Awaitable[dict[str, Look]]], lag: Callable[[], int | None]) -> None:
+    def __init__(self, looks: Callable[[], Awaitable[Looks]], lag: Callable[[], int | None]) -> None:
+        """`looks` asks the device what there is to see, `lag` says how many events wait."""
         self._ask, self._lag = looks, lag
         self.broadcast, self.latest, self.traces = Broadcast(), Latest(), Traces()
         self.looks: dict[str, Look] = {}
         self.history: deque[bytes] = deque(maxlen=HISTORY)  # samples as JSON
-        self._looking: asyncio.Task[dict[str, Look]] | None = None
+        self._looking: asyncio.Future[Looks] | None = None
+        self._look_after = 0.0
         self._active: dict[str, None] = {}  # graphs, the one with the latest events last
         self._candidates: list[Row] = []  # a fair choice of what was answered since the last flush
         self._offered = 0
@@ -52,7 +56,16 @@ class Feed:
     # -- what happens -----------------------------------------------------------------------------------------
 
     def take(self, done: Done, waits: Sequence[float]) -> None:
-        """What came of a batch, and how long each of its queries waited for its answer, in seconds."""
+        """What came of a batch, and how long each of its queries waited for its answer, in seconds.
+
+        It never raises: whatever is wrong with watching must not stop what is watched.
+        """
+        try:
+            self._take(done, waits)
+        except Exception as error:
+            log.error("watching_failed", problem=repr(error))
+
+    def _take(self, done: Done, waits: Sequence[float]) -> None:
         self._events += sum(sum(counts.values()) for counts in done.counts.values())
         self._answers += len(done.answered)
         self._waits += waits[: WAITS - len(self._waits)]
@@ -137,15 +150,17 @@ class Feed:
     # -- private ----------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Ask for a look unless the device has not answered the last one yet: it may be busy for long."""
-        if self._looking is None:
+        """Ask for a look unless the device has not answered the last one yet, or looking at so many takes too long."""
+        if self._looking is None and time.monotonic() >= self._look_after:
             self._looking = asyncio.ensure_future(self._ask())
             self._looking.add_done_callback(self._looked)
 
-    def _looked(self, looking: asyncio.Task[dict[str, Look]]) -> None:
+    def _looked(self, looking: asyncio.Future[Looks]) -> None:
         self._looking = None
         if not looking.cancelled() and looking.exception() is None:
-            self.see(looking.result())
+            looks, took = looking.result()
+            self._look_after = time.monotonic() + took / LOOKING
+            self.see(looks)
 
     def _flush(self) -> None:
         for row in self._candidates:

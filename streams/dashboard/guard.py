@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable
-from typing import Any
 from urllib.parse import urlsplit
 
-import orjson
 import structlog
 from aiohttp import web
 
 from adatkg_core.errors import AdatkgError, InputError
 from streams.client import NoAnswer
+from streams.dashboard.http import Problem, as_json
 from streams.settings import StreamSettings
 
 OPEN = frozenset(("/health", "/ready", "/metrics", "/scores"))  # for machines, which come under any name
@@ -36,44 +35,15 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 log = structlog.get_logger()
 
 
-class Problem(Exception):
-    """What a request gets instead of an answer; the text names the thing, the place and the remedy."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status, self.text = status, text
-
-
-def as_json(values: Any, status: int = 200) -> web.Response:
-    """An answer that no cache keeps."""
-    body = orjson.dumps(values)
-    return web.Response(
-        body=body,
-        status=status,
-        content_type="application/json",
-        charset="utf-8",
-        headers={"Cache-Control": "no-store"},
-    )
-
-
 class Guard:
     """The rules of one worker's settings."""
 
     def __init__(self, settings: StreamSettings) -> None:
         self._token = settings.web_token.encode()
         self._any_name = settings.web_host in WILDCARDS and not settings.web_names
-        own = {settings.web_host, f"[{settings.web_host}]"} - WILDCARDS
-        self._names = {"localhost", "127.0.0.1", "[::1]"} | {name.lower() for name in (*own, *settings.web_names)}
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """What every answer says to the browser; for one that is sent piece by piece, before its first piece."""
-        return HEADERS
-
-    @property
-    def changes(self) -> bool:
-        """Whether anybody may change anything."""
-        return bool(self._token)
+        own = f"[{settings.web_host}]" if ":" in settings.web_host else settings.web_host
+        names = ("localhost", "127.0.0.1", "[::1]", own, *settings.web_names)
+        self._names = {name.lower() for name in names} - WILDCARDS
 
     def authorize(self, request: web.Request) -> None:
         """Let those pass who know the token."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from streams.dashboard.guard import Problem
+from streams.dashboard.http import Problem
 
 FOLDER = Path(str(resources.files("streams"))) / "static"
 PLOTLY = "plotly.min.js"
