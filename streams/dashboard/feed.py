@@ -65,33 +65,6 @@ class Feed:
         except Exception as error:
             log.error("watching_failed", problem=repr(error))
 
-    def _take(self, done: Done, waits: Sequence[float]) -> None:
-        self._events += sum(sum(counts.values()) for counts in done.counts.values())
-        self._answers += len(done.answered)
-        self._waits += waits[: WAITS - len(self._waits)]
-        for graph, told in done.graphs.items():
-            self._active.pop(graph, None)
-            self._active[graph] = None
-            self.latest.add(graph, told)
-            self.traces.answered(graph, told.answered)
-            for one in told.answered:
-                self._offered += 1
-                place = self._offered - 1 if self._offered <= PREDICTIONS else self._choice.randrange(self._offered)
-                if place < PREDICTIONS:
-                    self._candidates[place : place + 1] = [self.latest.show(graph, one, told)]
-            self.traces.marked(graph, told.marks)
-            for mark in told.marks:
-                truth = self.latest.mark(graph, mark)
-                if truth is not None and self._truths < TRUTHS:
-                    self._truths += 1
-                    self._send("truth", truth)
-        self._letters += len(done.rejected)
-        for graph, rejected in done.rejected[: DEAD_LETTERS - self._letters_told]:
-            self._letters_told += 1
-            source = rejected.arrival.source
-            letter = {"graph": graph, "reason": rejected.code, "detail": rejected.detail}
-            self._send("deadletter", letter | {"partition": source.partition, "offset": source.offset})
-
     # -- what is shown ----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -100,7 +73,7 @@ class Feed:
             beat = 0
             while True:
                 await asyncio.sleep(1 / FLUSHES)
-                self._flush()
+                self.flush()
                 beat += 1
                 if beat % FLUSHES == 0:
                     self._look()
@@ -113,6 +86,12 @@ class Feed:
         self.broadcast.close()
         if self._looking is not None:
             self._looking.cancel()
+
+    def flush(self) -> None:
+        """Send the predictions that were chosen since the last time."""
+        for row in self._candidates:
+            self._send("prediction", row)
+        self._candidates, self._offered = [], 0
 
     def sample(self, now: float) -> None:
         """Note how things stand, and begin to count anew."""
@@ -149,6 +128,33 @@ class Feed:
 
     # -- private ----------------------------------------------------------------------------------------------
 
+    def _take(self, done: Done, waits: Sequence[float]) -> None:
+        self._events += sum(sum(counts.values()) for counts in done.counts.values())
+        self._answers += len(done.answered)
+        self._waits += waits[: WAITS - len(self._waits)]
+        for graph, told in done.graphs.items():
+            self._active.pop(graph, None)
+            self._active[graph] = None
+            self.latest.add(graph, told)
+            self.traces.answered(graph, told.answered)
+            for one in told.answered:
+                self._offered += 1
+                place = self._offered - 1 if self._offered <= PREDICTIONS else self._choice.randrange(self._offered)
+                if place < PREDICTIONS:
+                    self._candidates[place : place + 1] = [self.latest.show(graph, one, told)]
+            self.traces.marked(graph, told.marks)
+            for mark in told.marks:
+                truth = self.latest.mark(graph, mark)
+                if truth is not None and self._truths < TRUTHS:
+                    self._truths += 1
+                    self._send("truth", truth)
+        self._letters += len(done.rejected)
+        for graph, rejected in done.rejected[: DEAD_LETTERS - self._letters_told]:
+            self._letters_told += 1
+            source = rejected.arrival.source
+            letter = {"graph": graph, "reason": rejected.code, "detail": rejected.detail}
+            self._send("deadletter", letter | {"partition": source.partition, "offset": source.offset})
+
     def _look(self) -> None:
         """Ask for a look unless the device has not answered the last one yet, or looking at so many takes too long."""
         if self._looking is None and time.monotonic() >= self._look_after:
@@ -161,11 +167,6 @@ class Feed:
             looks, took = looking.result()
             self._look_after = time.monotonic() + took / LOOKING
             self.see(looks)
-
-    def _flush(self) -> None:
-        for row in self._candidates:
-            self._send("prediction", row)
-        self._candidates, self._offered = [], 0
 
     def _send(self, event: str, values: dict[str, Any]) -> None:
         if self.broadcast.readers:

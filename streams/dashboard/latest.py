@@ -33,7 +33,8 @@ class Latest:
         rows = self._latest.setdefault(graph, OrderedDict())
         self._latest.move_to_end(graph)
         for one in told.answered[-ROWS:]:
-            rows[one.arrival.source.offset] = self._known(graph, one) or row_of(graph, one, told)
+            offset = one.arrival.source.offset
+            rows[offset] = self._find(graph, offset) or row_of(graph, one, told)
         while len(rows) > ROWS:
             rows.popitem(last=False)
         if len(self._latest) > GRAPHS:
@@ -41,17 +42,15 @@ class Latest:
 
     def show(self, graph: str, answered: Answered, told: Told) -> Row:
         """The row of an answer that is shown to a page: its truths will be wanted."""
-        row = self._known(graph, answered) or row_of(graph, answered, told)
-        self._shown[graph, answered.arrival.source.offset] = row
+        offset = answered.arrival.source.offset
+        row = self._shown[graph, offset] = self._find(graph, offset) or row_of(graph, answered, told)
         if len(self._shown) > SHOWN:
             self._shown.popitem(last=False)
         return row
 
     def mark(self, graph: str, mark: Mark) -> dict[str, Any] | None:
         """Note a truth in the row that it belongs to, and say what is to be told of it; None for other rows."""
-        row = self._shown.get((graph, mark.offset))
-        if row is None and graph in self._latest:
-            row = self._latest[graph].get(mark.offset)
+        row = self._find(graph, mark.offset)
         if row is None or len(row["truths"]) >= TRUTHS:
             return None
         truth = {"entity": mark.truth, "rank": mark.rank, "heuristic_rank": mark.heuristic_rank}
@@ -67,8 +66,12 @@ class Latest:
         for gone in self._latest.keys() - set(graphs):
             del self._latest[gone]
 
-    def _known(self, graph: str, answered: Answered) -> Row | None:
-        return self._shown.get((graph, answered.arrival.source.offset))
+    def _find(self, graph: str, offset: int) -> Row | None:
+        """The one row of an answer, wherever it is held: a truth must reach it in both places."""
+        row = self._shown.get((graph, offset))
+        if row is None and graph in self._latest:
+            row = self._latest[graph].get(offset)
+        return row
 
 
 def row_of(graph: str, answered: Answered, told: Told) -> Row:

@@ -1,0 +1,345 @@
+"""What is gathered for the page: right, bounded, and never in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import tracemalloc
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from adatkg_core.clock import Clock
+from adatkg_core.events import Answer, Prediction, Query
+from adatkg_core.messages import Question, Source
+from streams.dashboard.broadcast import HEARTBEAT, Broadcast
+from streams.dashboard.feed import DEAD_LETTERS, HISTORY, PREDICTIONS, SAMPLED, Feed
+from streams.dashboard.latest import GRAPHS, ROWS, SHOWN, TRUTHS, Latest
+from streams.dashboard.names import NameIndex
+from streams.dashboard.traces import Traces
+from streams.graph import Answered, Arrival, Rejected
+from streams.host import Done, Look, Told
+from streams.prequential import Mark, Prequential
+
+
+def answered(offset: int, entity: str = "e", *, time: int = 5, interactions: int = 0, late: bool = False) -> Answered:
+    """An answer to (entity, r, ?)."""
+    query = Query("r", time, s=entity)
+    top = tuple(Answer(name, 1.0, 0.1) for name in "abcdefgh")
+    prediction = Prediction(top, time, late, interactions == 0, 0.25, interactions, memory_norm=1.5)
+    arrival = Arrival(Source(0, offset), 0.0, b"g", b"")
+    return Answered(arrival, b"", Question("q", query, {}, False), prediction)
+
+
+def batch(*answers: Answered, marks: Sequence[Mark] = (), graph: str = "g", clock: Clock | None = None) -> Done:
+    done = Done(answered=list(answers), graphs={graph: Told(clock, "v1", list(answers), list(marks))})
+    done.counts[graph] = done.counts.get(graph, type(done.answers)())
+    done.counts[graph]["query"] += len(answers)
+    return done
+
+
+def look(version: str = "v1", watermark: int = 3) -> Look:
+    score = Prequential()
+    return Look(10, 2, 1, watermark, "1970-01-04", version, score.scores(), score.heuristic_scores())
+
+
+async def nothing() -> tuple[dict[str, Look], float]:
+    return {}, 0.0
+
+
+def feed(**looks: Look) -> Feed:
+    made = Feed(nothing, lambda: 7)
+    made.see(looks)
+    return made
+
+
+def heard(data: bytes) -> list[tuple[str, dict[str, Any]]]:
+    """Events and their JSON."""
+    events = []
+    for message in data.decode().split("\n\n"):
+        if message.startswith("event: "):
+            event, _, values = message.partition("\n")
+            events.append((event.removeprefix("event: "), orjson.loads(values.removeprefix("data: "))))
+    return events
+
+
+async def told(watched: Feed, work: Any) -> list[tuple[str, dict[str, Any]]]:
+    """What a reader hears while something is done."""
+    reader = watched.broadcast.join()
+    assert reader is not None
+    work()
+    taken = await reader.take(0.01)
+    watched.broadcast.leave(reader)
+    return heard(taken or b"")
+
+
+# -- traces -------------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_follows_an_entity_and_knows_how_well_it_was_answered() -> None:
+    traces = Traces()
+    asked = [answered(1, time=1), answered(2, time=1), answered(3, time=2, interactions=4)]
+    traces.answered("g", asked)
+    traces.marked("g", [Mark(1, "a", 2.0, None), Mark(2, "b", None, 1.0), Mark(99, "c", 1.0, None)])
+    first, second = traces.trace("g", "e", Clock())
+    assert first == {
+        "t": 1,
+        "t_iso": "1970-01-02",
+        "interactions": 0,
+        "gate": 0.25,
+        "memory_norm": 1.5,
+        "reciprocal_rank": 0.25,  # two questions at the same time with the same past: 1/2 and 0
+    }
+    assert second["reciprocal_rank"] is None and second["interactions"] == 4
+    assert traces.trace("other", "e", None) == traces.trace("g", "x", None) == []
+
+
+def test_traces_hold_no_more_however_long_the_stream() -> None:
+    traces = Traces(points=10, all_points=100, open=50)
+    for i in range(3_000):
+        traces.answered("g", [answered(i, f"e{i % 40}", time=i), answered(i + 100_000, "busy", time=i)])
+        assert traces.points <= 100
+    assert [point["t"] for point in traces.trace("g", "busy", None)] == list(range(2_990, 3_000))
+    assert traces.trace("g", f"e{2_999 % 40}", None), "who was asked about last is there"
+    held = [name for name in range(40) if traces.trace("g", f"e{name}", None)]
+    assert sum(len(traces.trace("g", f"e{name}", None)) for name in held) == traces.points - 10
+
+
+def test_a_truth_that_comes_after_its_answer_was_pushed_out_is_harmless() -> None:
+    traces = Traces(points=2, all_points=4, open=1)
+    traces.answered("g", [answered(1, time=1), answered(2, time=2), answered(3, time=3)])
+    traces.marked("g", [Mark(1, "a", 1.0, None), Mark(3, "a", 4.0, None)])
+    assert [point["reciprocal_rank"] for point in traces.trace("g", "e", None)] == [None, 0.25]
+
+
+# -- the latest rows ----------------------------------------------------------------------------------------------
+
+
+def test_the_latest_rows_are_the_newest_first_with_the_truths_that_came() -> None:
+    latest = Latest()
+    latest.add("g", batch(*(answered(i) for i in range(ROWS + 5))).graphs["g"])
+    latest.add("g", batch(answered(900)).graphs["g"])
+    assert latest.mark("g", Mark(900, "a", 3.5, None)) == {
+        "graph": "g",
+        "id": "0-900",
+        "entity": "a",
+        "rank": 3.5,
+        "heuristic_rank": None,
+    }
+    assert latest.mark("g", Mark(0, "a", 1.0, None)) is None, "that one is no longer among them"
+    rows = latest.rows("g")
+    assert [row["id"] for row in rows[:2]] == ["0-900", f"0-{ROWS + 4}"] and len(rows) == ROWS
+    assert rows[0] == {
+        "id": "0-900",
+        "graph": "g",
+        "t": 5,
+        "t_iso": None,
+        "s": "e",
+        "r": "r",
+        "o": None,
+        "top": [{"entity": name, "probability": 0.1} for name in "abcde"],
+        "model": "v1",
+        "cold_start": True,
+        "gate": 0.25,
+        "interactions": 0,
+        "late": False,
+        "truths": [{"entity": "a", "rank": 3.5, "heuristic_rank": None}],
+    }
+
+
+def test_rows_are_bounded_over_graphs_and_truths_and_those_shown() -> None:
+    latest = Latest()
+    for i in range(GRAPHS + 20):
+        latest.add(f"g{i}", batch(answered(1), graph=f"g{i}").graphs[f"g{i}"])
+    assert latest.rows("g0") == [] and latest.rows(f"g{GRAPHS + 19}")
+    marks = [latest.mark(f"g{GRAPHS}", Mark(1, str(i), 1.0, None)) for i in range(TRUTHS + 5)]
+    assert sum(mark is not None for mark in marks) == TRUTHS
+    for i in range(SHOWN + 1):
+        latest.show("g", answered(i), batch(answered(i)).graphs["g"])
+    assert latest.mark("g", Mark(0, "a", 1.0, None)) is None
+    assert latest.mark("g", Mark(1, "a", 1.0, None)) is not None
+    latest.keep_only([f"g{GRAPHS}"])
+    assert latest.rows(f"g{GRAPHS + 1}") == [] and latest.rows(f"g{GRAPHS}")
+
+
+# -- samples and events -------------------------------------------------------------------------------------------
+
+
+def test_a_sample_counts_since_the_one_before() -> None:
+    watched = feed(g=look())
+    done = batch(answered(1), answered(2))
+    done.rejected.append(("g", Rejected(Arrival(Source(0, 9), 0.0, b"g", b""), "not-json", "it is no JSON")))
+    watched.take(done, [0.25, 0.75])
+    watched.sample(1_000.0)
+    watched.sample(1_001.0)
+    first, second = map(orjson.loads, watched.history)
+    assert first["t"] == 1_000 and first["lag"] == 7 and (first["latency_p50"], first["latency_p95"]) == (0.75, 0.75)
+    assert min(first["events_per_s"], first["predictions_per_s"], first["dead_letters_per_s"]) > 0
+    assert first["events_per_s"] == first["predictions_per_s"]
+    assert first["graphs"]["g"]["version"] == "v1" and first["graphs"]["g"]["watermark_iso"] == "1970-01-04"
+    assert first["graphs"]["g"]["heuristic_mrr"] == {"all": None, "cold_start": None, "warm": None}
+    assert first["graphs"]["g"]["count"] == {"all": 0, "cold_start": 0, "warm": 0}
+    assert second["events_per_s"] == second["dead_letters_per_s"] == 0 and second["latency_p50"] is None
+
+
+def test_a_reader_hears_predictions_truths_dead_letters_samples_and_new_versions() -> None:
+    async def run() -> None:
+        watched = feed(g=look())
+        asked = answered(1)
+        done = batch(asked, marks=[Mark(1, "a", 1.0, 2.5)])
+        done.rejected.append(("g", Rejected(Arrival(Source(3, 9), 0.0, b"g", b""), "late", "too late")))
+
+        def work() -> None:
+            watched.take(done, [0.1])
+            watched.flush()
+            watched.see({"g": look("v2")})
+            watched.sample(1.0)
+
+        truth, letter, prediction, models, sample = await told(watched, work)
+        assert truth == ("truth", {"graph": "g", "id": "0-1", "entity": "a", "rank": 1.0, "heuristic_rank": 2.5})
+        assert letter == (
+            "deadletter",
+            {"graph": "g", "reason": "late", "detail": "too late", "partition": 3, "offset": 9},
+        )
+        assert prediction[0] == "prediction" and prediction[1] == watched.latest.rows("g")[0]
+        assert prediction[1]["truths"], "the truth that came meanwhile is in the row"
+        assert models == ("models", {"graph": "g", "version": "v2"})
+        assert sample[0] == "sample" and sample[1]["graphs"]["g"]["version"] == "v2"
+        assert await told(watched, lambda: watched.take(batch(marks=[Mark(1, "b", None, None)]), [])) == [
+            ("truth", {"graph": "g", "id": "0-1", "entity": "b", "rank": None, "heuristic_rank": None})
+        ]
+
+    asyncio.run(run())
+
+
+def test_a_fair_choice_of_predictions_is_shown_and_no_flood_of_dead_letters() -> None:
+    async def run() -> None:
+        watched, shown = feed(g=look()), []
+        for round in range(300):
+            offsets = range(1000 * round, 1000 * round + 40)
+
+            def work(offsets: range = offsets) -> None:
+                watched.take(batch(*map(answered, offsets)), [])
+                watched.flush()
+
+            rows = [values for event, values in await told(watched, work) if event == "prediction"]
+            assert len(rows) == PREDICTIONS
+            shown += [int(row["id"].removeprefix("0-")) - offsets.start for row in rows]
+        # Each of 40 is shown 37 times on the average: none is left out, none preferred.
+        counts = [shown.count(place) for place in range(40)]
+        assert min(counts) > 10 and max(counts) < 80
+        done = Done(rejected=[("g", Rejected(Arrival(Source(0, i), 0.0, b"g", b""), "x", "y")) for i in range(50)])
+        assert len(await told(watched, lambda: watched.take(done, []))) == DEAD_LETTERS
+        assert await told(watched, lambda: watched.take(done, [])) == []
+
+    asyncio.run(run())
+
+
+def test_memory_does_not_grow_with_the_stream() -> None:
+    def play(watched: Feed, start: int, end: int) -> None:
+        for i in range(start, end):
+            graph = f"g{i % 50}"
+            marks = [Mark(10 * i + j, "a", 1.0, None) for j in range(10)]
+            asked = (answered(10 * i + j, f"e{(10 * i + j) % 999}", time=i) for j in range(10))
+            watched.take(batch(*asked, marks=marks, graph=graph), [0.1] * 10)
+            if i % 5 == 0:
+                watched.flush()
+                watched.sample(float(i))
+
+    watched = feed(**{f"g{i}": look() for i in range(50)})
+    watched.traces = Traces(points=20, all_points=2_000, open=500)
+    tracemalloc.start()
+    try:
+        play(watched, 0, 3_500)
+        before = tracemalloc.get_traced_memory()[0]
+        play(watched, 3_500, 7_000)
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert len(watched.history) == HISTORY
+    assert len(orjson.loads(watched.history[-1])["graphs"]) == SAMPLED
+    assert before > 10_000_000 > 20 * grown, "what is held is replaced, and nothing comes on top"
+
+
+def test_what_goes_wrong_while_watching_does_not_reach_the_stream() -> None:
+    nobody: Any = None
+    watched = feed()
+    watched.take(Done(graphs={"g": Told(None, "v", [nobody])}), [])
+    watched.take(batch(answered(1)), [0.1])
+    assert watched.latest.rows("g")
+
+
+def test_a_device_that_does_not_answer_holds_no_sample_up() -> None:
+    async def run() -> None:
+        asked = []
+
+        async def never() -> tuple[dict[str, Look], float]:
+            asked.append(True)
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        watched = Feed(never, lambda: None)
+        running = asyncio.create_task(watched.run())
+        while len(watched.history) < 2:
+            await asyncio.sleep(0.05)
+        assert len(asked) == 1, "it is not asked again before it has answered"
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert watched.broadcast.join() is None, "nothing is shown after the end"
+
+    asyncio.run(run())
+
+
+# -- readers ------------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_that_does_not_keep_up_is_dropped_and_the_others_hear_everything() -> None:
+    async def run() -> None:
+        broadcast = Broadcast(readers=2, backlog=5)
+        slow, quick = broadcast.join(), broadcast.join()
+        assert slow is not None and quick is not None and broadcast.join() is None
+        taken = []
+        for i in range(20):
+            broadcast.send("sample", b"%d" % i)
+            taken.append(await quick.take(1.0))
+        assert taken == [b"event: sample\ndata: %d\n\n" % i for i in range(20)]
+        assert slow.ended and await slow.take(1.0) is None and broadcast.readers == 1
+        assert broadcast.join() is not None, "its place is free again"
+
+    asyncio.run(run())
+
+
+def test_a_quiet_stream_has_a_heartbeat_and_an_end() -> None:
+    async def run() -> None:
+        broadcast = Broadcast()
+        reader = broadcast.join()
+        assert reader is not None
+        assert await reader.take(0.01) == HEARTBEAT
+        waiting = asyncio.create_task(reader.take(60.0))
+        await asyncio.sleep(0)
+        broadcast.close()
+        assert await waiting is None and broadcast.join() is None
+
+    asyncio.run(run())
+
+
+# -- names --------------------------------------------------------------------------------------------------------
+
+
+def test_names_are_found_by_the_beginnings_of_their_words_whatever_case_and_accents() -> None:
+    index = NameIndex(["Angela Merkel", "Élysée Palace", "Merkel (Angela)", "Palais de l'Élysée", "Camel", "Straße"])
+    assert index.search("mer", 10) == ["Merkel (Angela)", "Angela Merkel"]
+    assert index.search("ELYSEE", 10) == ["Élysée Palace", "Palais de l'Élysée"]
+    assert index.search("mel", 10) == ["Camel"] and index.search("strasse", 10) == ["Straße"]
+    assert index.search("palais de", 1) == ["Palais de l'Élysée"] and index.search(" angela ", 1) == ["Angela Merkel"]
+    assert index.search("", 2) == ["Angela Merkel", "Élysée Palace"] and index.search("zzz", 5) == []
+
+
+def test_a_search_sees_names_that_came_since_and_takes_none_for_a_pattern() -> None:
+    names = [f"Name {i}" for i in range(10_000)]
+    index = NameIndex(names)
+    assert index.search("name 9999", 5) == ["Name 9999"]
+    names += ["a.*b [", "Nachzügler"]
+    assert index.search("nachzug", 5) == ["Nachzügler"] and index.search(".*", 5) == ["a.*b ["]
+    assert index.search("b [", 5) == ["a.*b ["]
+    assert index.search("name 5000", 5) == ["Name 5000"] and len(index.search("name", 50)) == 50
