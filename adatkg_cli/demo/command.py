@@ -29,7 +29,7 @@ def demo(
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="Port of the dashboard; a free one if it is taken, or for 0.")
     ] = 6066,
-    speed: Annotated[str, typer.Option(help="Days of the stream in a second, or max.")] = "1",
+    speed: Annotated[str, typer.Option(help="Days of the stream in a second, or max.")] = "0.5",
     first: Annotated[
         str,
         typer.Option("--from", help="The stream begins at this time; the first model learns from what came before."),
@@ -38,7 +38,7 @@ def demo(
         str | None,
         typer.Option("--to", help="The stream ends with this time: by default with the year, headless with March."),
     ] = None,
-    every: Annotated[int, typer.Option(min=1, help="New facts that make a round of training due.")] = 5_000,
+    every: Annotated[int, typer.Option(min=1, help="New facts that make a round of training due.")] = 4_000,
     seconds: Annotated[
         float | None, typer.Option(min=1, help="End after so many seconds, whatever is done by then.")
     ] = None,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _NEWS = 3  # of what happened lately
 _CANDIDATES = 3
+_BEHIND = 2_000  # events from which on the worker counts as behind; a day comes at once and has some 750
 _LINE = 10.0  # seconds between two log lines
 log = structlog.get_logger()
 
@@ -114,7 +115,7 @@ def panel(system: System, watch: Watch) -> RenderableType:
     bar = Table.grid(padding=(0, 2))
     bar.add_row(_date(system.clock, pages.watermark), ProgressBar(1.0, system.share, width=30), f"{system.share:.0%}")
     rows.add_row("stream", bar)
-    behind = f", {pages.lag:,.0f} events behind" if pages.lag else ""
+    behind = f", {pages.lag:,.0f} events behind" if pages.lag and pages.lag > _BEHIND else ""
     refused = f", {pages.refused:,.0f} refused" if pages.refused else ""
     rows.add_row("taken in", f"{system.facts:,} facts, {pages.pace:,.0f} events/s{behind}{refused}")
     rows.add_row("predicted", f"{watch.predictions:,}, MRR {_score(watch.mrr)}")
