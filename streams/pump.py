@@ -28,7 +28,6 @@ STOP_WITHIN = 30.0  # seconds for a last snapshot; without it the next start has
 RETRY = 5.0  # seconds before a snapshot that failed is tried again
 HELD = 10  # times what a snapshot covers: so much may wait for one before no more is taken in
 STALLED = 600.0  # seconds
-MEASURE_EVERY = 5.0  # seconds between looks at the sizes of states
 log = structlog.get_logger()
 
 
@@ -66,7 +65,6 @@ class Pump:
         self._since = 0  # events since the last snapshot
         self._oldest: float | None = None  # when the first event came that the last snapshot lacks
         self._not_before = 0.0  # when a snapshot may be tried again after one that failed
-        self._measured = 0.0
         self._owned: set[int] = set()  # our partitions
         self._changed = False  # since the last batch
         self._at: dict[int, int] = {}  # the offset that each of our partitions has come to
@@ -203,9 +201,6 @@ class Pump:
             self._metrics.durable_up_to(self._oldest)
         self._progress = time.monotonic()
         self._at |= {one.message.partition: one.message.offset for one in batch}
-        if self._progress - self._measured > MEASURE_EVERY:
-            self._measured = self._progress
-            self._metrics.show(await self.looks())
         await self._sender.room()
 
     def _publish(self, done: Done) -> None:

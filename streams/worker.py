@@ -66,6 +66,8 @@ def create_app(
         web_host=settings.web_host,
         web_enabled=settings.web_port != 0,
         web_port=settings.web_port or 1,  # Faust knows no port 0
+        web_router_enabled=False,  # pages of its own about tables, of which we have none
+        web_tables_enabled=False,
     )
     events = app.topic(topics.events, key_serializer="raw", value_serializer="raw")
 
@@ -134,15 +136,15 @@ def create_app(
         (app.on_before_shutdown.connect, on_shutdown),
     ):
         connect(handler)
-    _add_pages(app, pump, metrics)
     if feed is not None and dashboard is not None:
+        _add_pages(app, pump, metrics, feed)
         driver: Any = app.web
         dashboard.add_to(driver.web_app)
         app.task(feed.run)
     return app
 
 
-def _add_pages(app: faust.App, pump: Pump, metrics: Metrics) -> None:
+def _add_pages(app: faust.App, pump: Pump, metrics: Metrics, feed: Feed) -> None:
     @app.page("/health")
     class Health(View):
         """Whether the worker lives; a process that does not answer here should be started anew."""
@@ -172,6 +174,7 @@ def _add_pages(app: faust.App, pump: Pump, metrics: Metrics) -> None:
 
         async def get(self, request: Request) -> Response:
             pump.show_lag()
+            metrics.show(feed.looks)
             return self.bytes(metrics.page(), content_type=CONTENT_TYPE)
 
 
