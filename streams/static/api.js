@@ -39,7 +39,9 @@ export const token = {
     try {
       if (value) sessionStorage.setItem(TOKEN, value);
       else sessionStorage.removeItem(TOKEN);
-    } catch { /* storage is switched off: it is asked for each time */ }
+    } catch {
+      /* storage is switched off: it is asked for each time */
+    }
   },
 };
 
@@ -50,7 +52,12 @@ async function call(path, options, signal) {
   const signals = [AbortSignal.timeout(PATIENCE), ...(signal ? [signal] : [])];
   let answer;
   try {
-    answer = await fetch(path, { ...options, signal: AbortSignal.any(signals), cache: "no-store", credentials: "omit" });
+    answer = await fetch(path, {
+      ...options,
+      signal: AbortSignal.any(signals),
+      cache: "no-store",
+      credentials: "omit",
+    });
   } catch (error) {
     if (isLeft(error)) throw error;
     const what = error.name === "TimeoutError" ? "did not answer in time" : "cannot be reached";

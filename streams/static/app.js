@@ -43,7 +43,9 @@ function choose(graph) {
   chosen = graph;
   try {
     localStorage.setItem(CHOICE, graph);
-  } catch { /* it lasts as long as the page */ }
+  } catch {
+    /* it lasts as long as the page */
+  }
 }
 
 function open(route, signal, first) {
@@ -72,7 +74,11 @@ function head() {
   const { page } = parse(location.hash);
   const nav = at("pages");
   const links = Object.entries(PAGES).filter(([, one]) => one.path && (graph !== null || !one.ofGraph));
-  if (nav.children.length !== links.length) fill(nav, links.map(([, one]) => h("a", {}, one.title)));
+  if (nav.children.length !== links.length)
+    fill(
+      nav,
+      links.map(([, one]) => h("a", {}, one.title)),
+    );
   links.forEach(([key, one], i) => {
     const link = nav.children[i];
     setText(link, one.title);
@@ -83,7 +89,10 @@ function head() {
   const names = [...new Set([...known.graphs.keys(), ...(graph === null ? [] : [graph])])].sort();
   const picker = at("graph");
   if (names.join("\n") !== [...picker.options].map((option) => option.value).join("\n")) {
-    fill(picker, names.map((one) => h("option", { value: one }, one)));
+    fill(
+      picker,
+      names.map((one) => h("option", { value: one }, one)),
+    );
   }
   picker.disabled = names.length === 0;
   if (graph !== null) picker.value = graph;
@@ -98,12 +107,19 @@ function foot() {
   if (!worker) return;
   const graph = known.graphs.get(present());
   const share = worker.replicas > 1 ? `, replica ${worker.replica} of ${worker.replicas}` : "";
+  const since = format.moment(new Date(worker.started * 1000).toISOString());
   const parts = [
-    `Worker group ${worker.group}${share}, ${worker.ready ? `running since ${format.moment(new Date(worker.started * 1000).toISOString())}` : "waiting for its partitions"}`,
-    graph ? `${format.plural(graph.entities, "entity").replace(/ entitys$/, " entities")}, ${format.plural(graph.relations, "relation")}, ${format.bytes(graph.state_bytes)} of state` : null,
+    `Worker group ${worker.group}${share}, ${worker.ready ? `running since ${since}` : "waiting for its partitions"}`,
+    graph
+      ? `${format.plural(graph.entities, "entity", "entities")}, ${format.plural(graph.relations, "relation")}, ` +
+        `${format.bytes(graph.state_bytes)} of state`
+      : null,
   ];
-  fill(at("foot"), parts.filter(Boolean).map((part) => h("span", {}, part)),
-    h("span", {}, h("a", { href: "/metrics" }, "metrics"), " · ", h("a", { href: "/scores" }, "scores")));
+  fill(
+    at("foot"),
+    parts.filter(Boolean).map((part) => h("span", {}, part)),
+    h("span", {}, h("a", { href: "/metrics" }, "metrics"), " · ", h("a", { href: "/scores" }, "scores")),
+  );
 }
 
 at("graph").addEventListener("change", (event) => {

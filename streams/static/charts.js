@@ -1,16 +1,20 @@
 // Line charts by Plotly, which is fetched when the first one is wanted. They are drawn in turn, when something is new
-// and when they can be seen, and take a quarter of the time at most, so that the page stays at hand on a slow machine.
+// and when they can be seen, with a rest in between, so that the page stays at hand on a slow machine.
 
 let library = null;
 const charts = new Set(); // those drawn longest ago first
-const REST = 3; // times as long as drawing took until the next one is drawn
-const seen = new IntersectionObserver((entries) => {
-  for (const entry of entries) {
-    const chart = [...charts].find((one) => one.host === entry.target);
-    if (chart) chart.visible = entry.isIntersecting;
-  }
-  plan();
-}, { rootMargin: "200px" });
+const REST = 3; // times as long as drawing took until the next one is drawn,
+const LONGEST_REST = 300; // but no more milliseconds than this: the first drawings take long
+const seen = new IntersectionObserver(
+  (entries) => {
+    for (const entry of entries) {
+      const chart = [...charts].find((one) => one.host === entry.target);
+      if (chart) chart.visible = entry.isIntersecting;
+    }
+    plan();
+  },
+  { rootMargin: "200px" },
+);
 let planned = false;
 
 window.addEventListener("themechange", () => {
@@ -66,10 +70,13 @@ function plan() {
     chart.dirty = false;
     charts.delete(chart);
     charts.add(chart);
-    setTimeout(() => {
-      planned = false;
-      plan();
-    }, REST * (performance.now() - begun));
+    setTimeout(
+      () => {
+        planned = false;
+        plan();
+      },
+      Math.min(REST * (performance.now() - begun), LONGEST_REST),
+    );
   });
 }
 
@@ -101,7 +108,13 @@ function draw(plotly, { host, spec, data }) {
     hovertemplate: `%{y:${spec.hover ?? ".3~s"}}${spec.suffix ?? ""}<extra>${line.name}</extra>`,
   }));
   const text = colour("--muted");
-  const axis = { gridcolor: colour("--grid"), linecolor: colour("--grid"), zeroline: false, fixedrange: true, tickfont: { size: 11, color: text } };
+  const axis = {
+    gridcolor: colour("--grid"),
+    linecolor: colour("--grid"),
+    zeroline: false,
+    fixedrange: true,
+    tickfont: { size: 11, color: text },
+  };
   const layout = {
     height: spec.height ?? 120,
     margin: { l: 44, r: 10, t: data.marks?.length ? 18 : 8, b: spec.xTitle ? 38 : 24 },
@@ -111,14 +124,37 @@ function draw(plotly, { host, spec, data }) {
     showlegend: false,
     dragmode: false,
     hovermode: "x unified",
-    hoverlabel: { bgcolor: colour("--surface"), bordercolor: colour("--line"), font: { size: 12, color: colour("--text") } },
-    xaxis: { ...axis, type: spec.x ?? "date", showgrid: false, nticks: 5, tickformat: spec.xFormat, title: spec.xTitle ? { text: spec.xTitle, font: { size: 11 }, standoff: 4 } : undefined },
+    hoverlabel: {
+      bgcolor: colour("--surface"),
+      bordercolor: colour("--line"),
+      font: { size: 12, color: colour("--text") },
+    },
+    xaxis: {
+      ...axis,
+      type: spec.x ?? "date",
+      showgrid: false,
+      nticks: 5,
+      tickformat: spec.xFormat,
+      title: spec.xTitle ? { text: spec.xTitle, font: { size: 11 }, standoff: 4 } : undefined,
+    },
     yaxis: { ...axis, rangemode: "tozero", nticks: 4, ticksuffix: spec.suffix ?? "", range: range(data.y, spec.floor) },
     shapes: (data.marks ?? []).map((mark) => ({
-      type: "line", x0: mark.x, x1: mark.x, yref: "paper", y0: 0, y1: 1, line: { color: colour("--mark"), width: 1, dash: "dot" },
+      type: "line",
+      x0: mark.x,
+      x1: mark.x,
+      yref: "paper",
+      y0: 0,
+      y1: 1,
+      line: { color: colour("--mark"), width: 1, dash: "dot" },
     })),
     annotations: (data.marks ?? []).map((mark) => ({
-      x: mark.x, yref: "paper", y: 1, yanchor: "bottom", showarrow: false, text: plain(mark.text), font: { size: 10, color: colour("--mark") },
+      x: mark.x,
+      yref: "paper",
+      y: 1,
+      yanchor: "bottom",
+      showarrow: false,
+      text: plain(mark.text),
+      font: { size: 10, color: colour("--mark") },
     })),
   };
   plotly.react(host, traces, layout, { displayModeBar: false, responsive: true, showTips: false });

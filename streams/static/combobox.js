@@ -7,13 +7,28 @@ const PAUSE = 120; // milliseconds after a key before names are looked up
 
 /** A labelled field; `find(text, signal)` resolves to names. Returns {element, input}. */
 export function combobox({ id, label, value = "", required = true, find, signal }) {
-  const list = h("ul", { role: "listbox", id: `${id}-list`, "aria-label": label, hidden: true });
+  const list = h("ul", { role: "listbox", id: `${id}-list`, "aria-label": "Names that fit", hidden: true });
   const said = h("span", { class: "hidden", role: "status" });
   const input = h("input", {
-    id, type: "text", role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": `${id}-list`,
-    autocomplete: "off", autocapitalize: "off", spellcheck: "false", required, value,
+    id,
+    type: "text",
+    role: "combobox",
+    "aria-autocomplete": "list",
+    "aria-expanded": "false",
+    "aria-controls": `${id}-list`,
+    autocomplete: "off",
+    autocapitalize: "off",
+    spellcheck: "false",
+    required,
+    value,
   });
-  const element = h("div", { class: "field" }, h("label", { for: id }, label), h("div", { class: "combobox" }, input, list), said);
+  const element = h(
+    "div",
+    { class: "field" },
+    h("label", { for: id }, label),
+    h("div", { class: "combobox" }, input, list),
+    said,
+  );
   let names = [];
   let active = -1;
   let timer = null;
@@ -32,11 +47,22 @@ export function combobox({ id, label, value = "", required = true, find, signal 
     names = found;
     active = -1;
     input.removeAttribute("aria-activedescendant");
-    fill(list, names.map((text, i) => h("li", {
-      role: "option", id: `${id}-${i}`, "aria-selected": "false",
-      // The field would lose its focus before a click arrives.
-      on: { pointerdown: (event) => event.preventDefault(), click: () => take(i) },
-    }, name(text))));
+    fill(
+      list,
+      names.map((text, i) =>
+        h(
+          "li",
+          {
+            role: "option",
+            id: `${id}-${i}`,
+            "aria-selected": "false",
+            // The field would lose its focus before a click arrives.
+            on: { pointerdown: (event) => event.preventDefault(), click: () => take(i) },
+          },
+          name(text),
+        ),
+      ),
+    );
     list.hidden = names.length === 0;
     input.setAttribute("aria-expanded", String(names.length > 0));
     said.textContent = names.length ? `${names.length} names` : "no such name";

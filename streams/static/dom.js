@@ -19,8 +19,29 @@ export function h(tag, attributes = {}, ...children) {
 
 /** Replace what is in an element. */
 export function fill(element, ...children) {
-  element.replaceChildren(...children.flat(2).filter((child) => child !== null && child !== undefined && child !== false));
+  element.replaceChildren(
+    ...children.flat(2).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
+}
+
+/** Replace what is in an element; the focus goes on to whatever now stands for the same thing. */
+export function refill(element, ...children) {
+  const active = document.activeElement;
+  const before = element.contains(active) ? sameAs(element, active) : null;
+  const place = before?.indexOf(active) ?? 0;
+  fill(element, ...children);
+  if (before) {
+    const after = sameAs(element, active);
+    after[Math.min(place, after.length - 1)]?.focus({ preventScroll: true });
+  }
+  return element;
+}
+
+/** What in an element leads to the same place or does the same. */
+function sameAs(element, one) {
+  const mark = (other) => [other.tagName, other.getAttribute("href"), other.getAttribute("aria-label")].join("\n");
+  return [...element.querySelectorAll(one.tagName)].filter((other) => mark(other) === mark(one));
 }
 
 /** Set a text only when it differs, so that readers and layout are left alone. */
@@ -51,10 +72,13 @@ export function askRoute(graph, values = {}) {
 
 /** What stands where nothing is yet: a sentence and, where there is one, the command that changes it. */
 export function emptyState(title, text, command = null) {
-  return h("div", { class: "empty" },
+  return h(
+    "div",
+    { class: "empty" },
     h("p", { class: "empty-title" }, title),
     h("p", {}, text),
-    command ? h("code", { class: "command" }, command) : null);
+    command ? h("code", { class: "command" }, command) : null,
+  );
 }
 
 /** A problem in the server's own words. */

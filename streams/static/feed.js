@@ -12,15 +12,34 @@ const BEAT = 1200; // milliseconds between two new rows
 export function feed(graph, signal) {
   const rows = new Map(); // by id: {row, element}, the newest last
   const list = h("ol", { class: "predictions", "aria-label": "Latest predictions, newest first" });
-  const empty = h("div", {}, emptyState("No query has been answered yet.",
-    "Send one with the form, or from a terminal:", `adatkg ask ${shell(graph)} SUBJECT RELATION`),
-  h("p", {}, h("a", { class: "button", href: askRoute(graph) }, "Ask a question")));
-  const button = h("button", { type: "button", class: "quiet", "aria-pressed": "false", on: { click: toggle } }, "Pause");
+  const empty = h(
+    "div",
+    {},
+    emptyState(
+      "No query has been answered yet.",
+      "Send one with the form, or from a terminal:",
+      `adatkg ask ${shell(graph)} SUBJECT RELATION`,
+    ),
+    h("p", {}, h("a", { class: "button", href: askRoute(graph) }, "Ask a question")),
+  );
+  const button = h(
+    "button",
+    { type: "button", class: "quiet", "aria-pressed": "false", on: { click: toggle } },
+    "Pause",
+  );
   const state = h("span", { class: "hint" });
-  const section = h("section", { class: "feed", "aria-labelledby": "feed-title" },
-    h("div", { class: "section-head" },
-      h("div", {}, h("h2", { id: "feed-title" }, "Latest predictions"), state), button),
-    empty, list);
+  const section = h(
+    "section",
+    { class: "feed", "aria-labelledby": "feed-title" },
+    h(
+      "div",
+      { class: "section-head" },
+      h("div", {}, h("h2", { id: "feed-title" }, "Latest predictions"), state),
+      button,
+    ),
+    empty,
+    list,
+  );
   let paused = false;
   let reading = false;
   let waiting = null; // the newest one that is not shown yet
@@ -53,29 +72,45 @@ export function feed(graph, signal) {
       waiting = null;
       left = 0;
     }
-    setText(state, held
-      ? `Held still${paused ? "" : " while you read"}${left ? `; ${format.plural(left, "newer one")}` : ""}`
-      : "A sample of what is being asked, with the truth once it comes");
+    setText(
+      state,
+      held
+        ? `Held still${paused ? "" : " while you read"}${left ? `; ${format.plural(left, "newer one")}` : ""}`
+        : "A sample, with the truth once it comes",
+    );
   }
 
-  const hold = (held) => () => { reading = held; beat(); };
-  list.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") hold(true)(); });
+  const hold = (held) => () => {
+    reading = held;
+    beat();
+  };
+  list.addEventListener("pointerenter", (event) => {
+    if (event.pointerType === "mouse") hold(true)();
+  });
   list.addEventListener("pointerleave", hold(false));
   list.addEventListener("focusin", hold(true));
   list.addEventListener("focusout", hold(false));
 
-  news.addEventListener("prediction", ({ detail: row }) => {
-    if (row.graph !== graph) return;
-    waiting = row;
-    left += 1;
-  }, { signal });
-  news.addEventListener("truth", ({ detail: truth }) => {
-    const shown = rows.get(truth.id);
-    if (!shown || truth.graph !== graph) return;
-    const row = known.rows.get(truth.id) ?? { ...shown.row, truths: [...(shown.row.truths ?? []), truth] };
-    shown.row = row;
-    settle(graph, shown.element, row);
-  }, { signal });
+  news.addEventListener(
+    "prediction",
+    ({ detail: row }) => {
+      if (row.graph !== graph) return;
+      waiting = row;
+      left += 1;
+    },
+    { signal },
+  );
+  news.addEventListener(
+    "truth",
+    ({ detail: truth }) => {
+      const shown = rows.get(truth.id);
+      if (!shown || truth.graph !== graph) return;
+      const row = known.rows.get(truth.id) ?? { ...shown.row, truths: [...(shown.row.truths ?? []), truth] };
+      shown.row = row;
+      settle(graph, shown.element, row);
+    },
+    { signal },
+  );
   const timer = setInterval(beat, BEAT);
   signal.addEventListener("abort", () => clearInterval(timer));
 
@@ -87,7 +122,13 @@ export function feed(graph, signal) {
       if (!isLeft(error) && !rows.size) setText(state, error.message);
     }
   }
-  news.addEventListener("connection", ({ detail }) => { if (detail === "live") begin(); }, { signal });
+  news.addEventListener(
+    "connection",
+    ({ detail }) => {
+      if (detail === "live") begin();
+    },
+    { signal },
+  );
   begin();
   beat();
   return section;
@@ -110,16 +151,34 @@ export function bar(probability) {
 }
 
 function item(graph, row) {
-  const element = h("li", { class: "card prediction", data: { id: row.id } },
-    h("p", { class: "question" }, question(graph, row),
-      row.cold_start ? h("span", { class: "badge new", title: "Never seen before: answered from its name alone" }, "newcomer") : null,
-      row.late ? h("span", { class: "badge", title: "About a time that had passed when it was asked" }, "late") : null),
-    h("ol", { class: "candidates" }, row.top.map((one, i) => h("li", { data: { entity: one.entity } },
-      h("span", { class: "place" }, String(i + 1)),
-      h("span", { class: "candidate", title: one.entity }, entityLink(graph, one.entity)),
-      bar(one.probability),
-      h("span", { class: "probability" }, format.share(one.probability))))),
-    h("p", { class: "truth" }));
+  const element = h(
+    "li",
+    { class: "card prediction", data: { id: row.id } },
+    h(
+      "p",
+      { class: "question" },
+      question(graph, row),
+      row.cold_start
+        ? h("span", { class: "badge new", title: "Never seen before: answered from its name alone" }, "newcomer")
+        : null,
+      row.late ? h("span", { class: "badge", title: "About a time that had passed when it was asked" }, "late") : null,
+    ),
+    h(
+      "ol",
+      { class: "candidates" },
+      row.top.map((one, i) =>
+        h(
+          "li",
+          { data: { entity: one.entity } },
+          h("span", { class: "place" }, String(i + 1)),
+          h("span", { class: "candidate", title: one.entity }, entityLink(graph, one.entity)),
+          bar(one.probability),
+          h("span", { class: "probability" }, format.share(one.probability)),
+        ),
+      ),
+    ),
+    h("p", { class: "truth" }),
+  );
   settle(graph, element, row);
   return element;
 }
@@ -138,13 +197,24 @@ function settle(graph, element, row) {
     return;
   }
   const shown = truths.slice(0, 3);
-  fill(line,
+  fill(
+    line,
     h("span", { class: "came" }, "It was "),
-    shown.map((truth, i) => [i ? "; " : null, entityLink(graph, truth.entity), " ",
-      h("span", { class: ["rank", truth.rank !== null && truth.rank <= row.top.length ? "hit" : ""].join(" ").trim() },
-        `rank ${format.rank(truth.rank)}`),
-      truth.heuristic_rank === undefined ? null : h("span", { class: "other" }, ` (heuristic: ${format.rank(truth.heuristic_rank)})`)]),
-    truths.length > shown.length ? ` and ${truths.length - shown.length} more` : null);
+    shown.map((truth, i) => [
+      i ? "; " : null,
+      entityLink(graph, truth.entity),
+      " ",
+      h(
+        "span",
+        { class: ["rank", truth.rank !== null && truth.rank <= row.top.length ? "hit" : ""].join(" ").trim() },
+        format.rank(truth.rank),
+      ),
+      truth.heuristic_rank === undefined
+        ? null
+        : h("span", { class: "other" }, ` (heuristic: ${format.rank(truth.heuristic_rank)})`),
+    ]),
+    truths.length > shown.length ? ` and ${truths.length - shown.length} more` : null,
+  );
 }
 
 /** A graph's name as one word of a shell. */

@@ -10,7 +10,8 @@ export const NONE = "–";
 const given = (value) => value !== null && value !== undefined && Number.isFinite(value);
 
 export const count = (value) => (given(value) ? whole.format(value) : NONE);
-export const rate = (value) => (given(value) ? (value >= 10_000 ? compact : value >= 100 ? whole : short).format(value) : NONE);
+export const rate = (value) =>
+  given(value) ? (value >= 10_000 ? compact : value >= 100 ? whole : short).format(value) : NONE;
 export const score = (value) => (given(value) ? value.toFixed(3) : NONE);
 export const share = (value) => (given(value) ? (value > 0 && value < 0.001 ? "<0.1%" : percent.format(value)) : NONE);
 export const decimal = (value) => (given(value) ? short.format(value) : NONE);
@@ -56,10 +57,11 @@ export function moment(iso) {
 
 /** A rank; one that is not known lies beyond the list that is remembered. */
 export function rank(value) {
-  return value === null || value === undefined ? "beyond the list" : Number.isInteger(value) ? `${value}` : value.toFixed(1);
+  if (value === null || value === undefined) return "beyond the list";
+  return `rank ${Number.isInteger(value) ? value : value.toFixed(1)}`;
 }
 
 /** "1 fact", "3 facts". */
-export function plural(value, noun) {
-  return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+export function plural(value, noun, nouns = `${noun}s`) {
+  return `${count(value)} ${value === 1 ? noun : nouns}`;
 }

@@ -1,7 +1,7 @@
 // The bundles of a graph: which one answers, how the others were judged, and how to change that.
 
 import { get, isLeft, ofGraph } from "./api.js";
-import { emptyState, fill, h, name, problem } from "./dom.js";
+import { emptyState, fill, h, name, problem, refill } from "./dom.js";
 import * as format from "./format.js";
 import { known, news } from "./store.js";
 import { change, howToAllow } from "./token.js";
@@ -11,15 +11,34 @@ const AGAIN = 5_000; // milliseconds between two looks at the store, which is to
 export function open(main, { graph }, signal) {
   const outcome = h("div", { "aria-live": "polite" });
   const table = h("div", {});
-  const back = h("button", { type: "button", class: "quiet", hidden: true, on: { click: () => alter("Roll back", "rollback", {}) } }, "Roll back to the one before");
+  const back = h(
+    "button",
+    { type: "button", class: "quiet", hidden: true, on: { click: () => alter("Roll back", "rollback", {}) } },
+    "Roll back to the one before",
+  );
   const allow = h("div", {});
-  fill(main,
-    h("div", { class: "page-head" },
-      h("div", {},
+  fill(
+    main,
+    h(
+      "div",
+      { class: "page-head" },
+      h(
+        "div",
+        {},
         h("h1", { tabindex: "-1" }, "Models of ", name(graph)),
-        h("p", { class: "hint" }, "A new bundle answers only if it did better than the present one on the newest part of the log. The worker lets it catch up and swaps between two events.")),
-      h("p", { class: "actions" }, back)),
-    allow, outcome, table);
+        h(
+          "p",
+          { class: "hint" },
+          "A new bundle answers only if it did better than the present one on the newest part of the log. " +
+            "The worker lets it catch up and swaps between two events.",
+        ),
+      ),
+      h("p", { class: "actions" }, back),
+    ),
+    allow,
+    outcome,
+    table,
+  );
   let shown = "";
 
   async function look() {
@@ -41,41 +60,104 @@ export function open(main, { graph }, signal) {
     fill(allow, known.worker && !changes ? howToAllow() : null);
     back.hidden = !changes || models.length < 2;
     const heads = ["Version", "Status", "Made", "MRR", "Present then", "Why", ...(changes ? ["Change"] : [])];
-    fill(table, models.length
-      ? h("table", { class: "card stacking" },
-        h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
-        h("tbody", {}, models.map((model) => h("tr", { class: model.version === present ? "present" : null, data: { version: model.version } },
-          cell("Version", h("code", { class: "version" }, model.version)),
-          cell("Status", h("span", { class: "badge", data: { status: model.version === present ? "present" : model.status } }, model.status)),
-          cell("Made", model.created ? format.moment(model.created) : format.NONE),
-          cell("MRR", format.score(model.mrr), "numeric"),
-          cell("Present then", format.score(model.present_mrr), "numeric"),
-          cell("Why", model.reason ?? format.NONE, "reason"),
-          changes ? cell("Change", model.version === present
-            ? h("span", { class: "hint" }, "answers now")
-            : h("button", { type: "button", class: "small", "aria-label": `Promote ${model.version}`, on: { click: () => alter(`Promote ${model.version}`, "promote", { version: model.version }) } }, "Promote")) : null))))
-      : emptyState("This graph has no bundle yet.", "Facts wait in the log until one is there. To train the first:",
-        "adatkg train --from-log GRAPH --models models"));
+    refill(
+      table,
+      models.length
+        ? h(
+            "table",
+            { class: "card stacking" },
+            h(
+              "thead",
+              {},
+              h(
+                "tr",
+                {},
+                heads.map((head) => h("th", { scope: "col" }, head)),
+              ),
+            ),
+            h(
+              "tbody",
+              {},
+              models.map((model) =>
+                h(
+                  "tr",
+                  { class: model.version === present ? "present" : null, data: { version: model.version } },
+                  cell("Version", h("code", { class: "version" }, model.version)),
+                  cell(
+                    "Status",
+                    h(
+                      "span",
+                      { class: "badge", data: { status: model.version === present ? "present" : model.status } },
+                      model.status,
+                    ),
+                  ),
+                  cell("Made", model.created ? format.moment(model.created) : format.NONE),
+                  cell("MRR", format.score(model.mrr), "numeric"),
+                  cell("Present then", format.score(model.present_mrr), "numeric"),
+                  cell("Why", model.reason ?? format.NONE, "reason"),
+                  changes
+                    ? cell(
+                        "Change",
+                        model.version === present
+                          ? h("span", { class: "hint" }, "answers now")
+                          : h(
+                              "button",
+                              {
+                                type: "button",
+                                class: "small",
+                                "aria-label": `Promote ${model.version}`,
+                                on: {
+                                  click: () => alter(`Promote ${model.version}`, "promote", { version: model.version }),
+                                },
+                              },
+                              "Promote",
+                            ),
+                      )
+                    : null,
+                ),
+              ),
+            ),
+          )
+        : emptyState(
+            "This graph has no bundle yet.",
+            "Facts wait in the log until one is there. To train the first:",
+            "adatkg train --from-log GRAPH --models models",
+          ),
+    );
   }
 
   async function alter(title, action, body) {
     outcome.replaceChildren();
     try {
       const answer = await change(title, ofGraph(graph, action), body);
-      if (answer) fill(outcome, h("p", { class: "done" }, `${answer.version} is the present one in the store; the worker swaps as soon as it has caught up.`));
+      if (answer)
+        fill(
+          outcome,
+          h(
+            "p",
+            { class: "done" },
+            `${answer.version} is the present one in the store; the worker swaps as soon as it has caught up.`,
+          ),
+        );
     } catch (error) {
       fill(outcome, problem(error.message));
     }
     look();
   }
 
-  news.addEventListener("models", ({ detail }) => {
-    if (detail.graph !== graph) return;
-    fill(outcome, h("p", { class: "done" }, `${detail.version} answers now.`));
-    look();
-  }, { signal });
+  news.addEventListener(
+    "models",
+    ({ detail }) => {
+      if (detail.graph !== graph) return;
+      fill(outcome, h("p", { class: "done" }, `${detail.version} answers now.`));
+      look();
+    },
+    { signal },
+  );
   news.addEventListener("overview", look, { signal });
-  const timer = setInterval(() => { if (!document.hidden) look(); }, AGAIN);
+  const timer = setInterval(() => {
+    if (!document.hidden) look();
+  }, AGAIN);
   signal.addEventListener("abort", () => clearInterval(timer));
   look();
 }

@@ -6,7 +6,10 @@ import { feed } from "./feed.js";
 import * as format from "./format.js";
 import { SLICES, known, news, swaps } from "./store.js";
 
-const MEASURES = [["mrr", "MRR"], ["hits@10", "Hits@10"]];
+const MEASURES = [
+  ["mrr", "MRR"],
+  ["hits@10", "Hits@10"],
+];
 const LABEL = 14; // characters of a version beside its line
 let measure = "mrr";
 
@@ -18,22 +21,51 @@ export function open(main, { graph }, signal) {
   const speed = [throughput(signal), lag(signal), latency(signal)];
   const slices = SLICES.map(([slice, title]) => quality(graph, slice, title, signal));
   const latest = feed(graph, signal);
-  fill(main,
+  fill(
+    main,
     h("h1", { class: "hidden", tabindex: "-1" }, "Overview"),
-    h("div", { class: "overview" },
-      h("section", { class: "speed", "aria-label": "Speed" }, speed.map((card) => card.element)),
-      h("section", { class: "quality", "aria-labelledby": "quality-title" },
-        h("div", { class: "section-head" },
-          h("div", {},
+    h(
+      "div",
+      { class: "overview" },
+      h(
+        "section",
+        { class: "speed", "aria-label": "Speed" },
+        speed.map((card) => card.element),
+      ),
+      h(
+        "section",
+        { class: "quality", "aria-labelledby": "quality-title" },
+        h(
+          "div",
+          { class: "section-head" },
+          h(
+            "div",
+            {},
             h("h2", { id: "quality-title" }, "How good are the answers?"),
-            h("p", { class: "hint" }, "Each answer is marked when the truth arrives in the stream: the last 1,000 of each kind.")),
-          choice(() => show())),
-        h("p", { class: "legend" },
+            h(
+              "p",
+              { class: "hint" },
+              "Each answer is marked when the truth arrives in the stream: the last 1,000 of each kind.",
+            ),
+          ),
+          choice(() => show()),
+        ),
+        h(
+          "p",
+          { class: "legend" },
           h("span", { class: "key model" }, "model"),
           h("span", { class: "key heuristic" }, "recurrency heuristic: what happened most recently happens again"),
-          h("span", { class: "key mark" }, "another version took over")),
-        h("div", { class: "slices" }, slices.map((card) => card.element))),
-      latest));
+          h("span", { class: "key mark" }, "another version took over"),
+        ),
+        h(
+          "div",
+          { class: "slices" },
+          slices.map((card) => card.element),
+        ),
+      ),
+      latest,
+    ),
+  );
 
   function show() {
     for (const card of [...speed, ...slices]) card.show();
@@ -45,20 +77,38 @@ export function open(main, { graph }, signal) {
 
 /** What to do while no graph has sent anything. */
 function noGraph() {
-  return emptyState("No graph has sent an event to this worker yet.",
-    "A graph appears with its first fact. To play a year of world news into the stream:",
-    "adatkg replay icews14 --to 2014-09-12");
+  return emptyState(
+    "No graph has sent an event to this worker yet.",
+    "A graph appears with its first event. To play some months of world news into the stream:",
+    "adatkg replay icews14 --to 2014-09-12",
+  );
 }
 
 function choice(changed) {
-  return h("fieldset", { class: "choice" },
+  return h(
+    "fieldset",
+    { class: "choice" },
     h("legend", { class: "hidden" }, "Measure"),
-    MEASURES.map(([key, title]) => h("label", {},
-      h("input", {
-        type: "radio", name: "measure", value: key, checked: key === measure,
-        on: { change: () => { measure = key; changed(); } },
-      }),
-      h("span", {}, title))));
+    MEASURES.map(([key, title]) =>
+      h(
+        "label",
+        {},
+        h("input", {
+          type: "radio",
+          name: "measure",
+          value: key,
+          checked: key === measure,
+          on: {
+            change: () => {
+              measure = key;
+              changed();
+            },
+          },
+        }),
+        h("span", {}, title),
+      ),
+    ),
+  );
 }
 
 // -- speed --------------------------------------------------------------------------------------------------------
@@ -107,11 +157,20 @@ function tile(title, hint, signal, { lines, read, main, side, latest = (history)
   const unit = h("span", { class: "unit" });
   const beside = h("dl", { class: "beside" });
   const host = h("div", { class: "chart" });
-  const chart = lineChart(host, { label: `${title}, ${hint}`, lines, floor, suffix, xFormat: "%H:%M", height: 130 }, signal);
+  const chart = lineChart(
+    host,
+    { label: `${title}, ${hint}`, lines, floor, suffix, xFormat: "%H:%M", height: 130 },
+    signal,
+  );
   return {
-    element: h("article", { class: "card tile" },
-      h("h2", {}, title), h("p", { class: "hint" }, hint),
-      h("div", { class: "figures" }, h("p", { class: "figure" }, number, " ", unit), beside), host),
+    element: h(
+      "article",
+      { class: "card tile" },
+      h("h2", {}, title),
+      h("p", { class: "hint" }, hint),
+      h("div", { class: "figures" }, h("p", { class: "figure" }, number, " ", unit), beside),
+      host,
+    ),
     show() {
       const sample = latest(known.history);
       if (!sample) return;
@@ -120,7 +179,10 @@ function tile(title, hint, signal, { lines, read, main, side, latest = (history)
       setText(unit, what);
       const sides = side(sample);
       if (beside.children.length !== sides.length) {
-        fill(beside, sides.map(([name, , kind]) => h("div", { class: kind || null }, h("dt", {}, name), h("dd", {}))));
+        fill(
+          beside,
+          sides.map(([name, , kind]) => h("div", { class: kind || null }, h("dt", {}, name), h("dd", {}))),
+        );
       }
       sides.forEach(([, text], i) => setText(beside.children[i].lastChild, text));
       const rows = known.history.map(read);
@@ -148,15 +210,21 @@ function quality(graph, slice, title, signal) {
   ];
   const chart = lineChart(host, { label: title, lines, xFormat: "%H:%M", hover: ".3f", height: 230 }, signal);
   return {
-    element: h("article", { class: "card slice" },
-      h("h3", {}, kind), note, h("div", { class: "figures" }, h("p", { class: "figure" }, mine, " ", unit), lead), host),
+    element: h(
+      "article",
+      { class: "card slice" },
+      h("h3", {}, kind),
+      note,
+      h("div", { class: "figures" }, h("p", { class: "figure" }, mine, " ", unit), lead),
+      host,
+    ),
     show() {
       const of = (sample, key) => sample.graphs?.[graph]?.[key]?.[slice] ?? null;
       const history = known.history.filter((sample) => sample.graphs?.[graph]);
       const last = history.at(-1);
       const model = last ? of(last, measure) : null;
       const heuristic = last ? of(last, `heuristic_${measure}`) : null;
-      const answers = last ? of(last, "count") ?? 0 : 0;
+      const answers = last ? (of(last, "count") ?? 0) : 0;
       const name = MEASURES.find(([key]) => key === measure)[1];
       setText(mine, format.score(model));
       setText(unit, name);

@@ -3,7 +3,10 @@
 /** The path's parts, decoded, and the parameters behind it. */
 export function parse(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
-  const parts = path.split("/").filter((part) => part !== "").map(decode);
+  const parts = path
+    .split("/")
+    .filter((part) => part !== "")
+    .map(decode);
   return { page: parts[0] ?? "", graph: parts[1] ?? null, entity: parts[2] ?? null, query: new URLSearchParams(query) };
 }
 

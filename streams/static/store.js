@@ -3,7 +3,9 @@
 import { get } from "./api.js";
 
 export const SLICES = [
-  ["all", "All questions"], ["warm", "Warm: seen before"], ["cold_start", "Cold start: never seen before"],
+  ["all", "All questions"],
+  ["warm", "Warm: seen before"],
+  ["cold_start", "Cold start: never seen before"],
 ];
 const SAMPLES = 600; // seconds of history
 const ROWS = 200; // predictions that a truth may still come for
@@ -30,7 +32,10 @@ export function connect() {
   source.onopen = () => {
     attempts = 0;
     heard = performance.now();
-    refresh().then(() => say("live"), () => {});
+    refresh().then(
+      () => say("live"),
+      () => {},
+    );
   };
   // A browser tries again by itself after a broken connection, but not after a refusal; so we always do it.
   source.onerror = reconnect;
@@ -65,7 +70,10 @@ export async function refresh() {
 /** What the latest sample says of a graph, beside what the overview said. */
 export function graphNow(graph) {
   const sample = known.history.at(-1)?.graphs?.[graph];
-  return { ...known.graphs.get(graph), ...(sample ? { watermark: sample.watermark, watermark_iso: sample.watermark_iso, version: sample.version } : {}) };
+  return {
+    ...known.graphs.get(graph),
+    ...(sample ? { watermark: sample.watermark, watermark_iso: sample.watermark_iso, version: sample.version } : {}),
+  };
 }
 
 /** Where another version began to answer: [{t, version}]. */

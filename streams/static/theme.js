@@ -5,10 +5,14 @@
   let choice = "auto";
   try {
     choice = localStorage.getItem(KEY) ?? "auto";
-  } catch { /* storage is switched off: the choice lasts as long as the page */ }
+  } catch {
+    /* storage is switched off: the choice lasts as long as the page */
+  }
   if (!CHOICES.includes(choice)) choice = "auto";
 
-  const apply = () => { document.documentElement.dataset.theme = choice; };
+  const apply = () => {
+    document.documentElement.dataset.theme = choice;
+  };
 
   const say = (button) => {
     button.textContent = `Theme: ${choice}`;
@@ -26,7 +30,9 @@
       choice = CHOICES[(CHOICES.indexOf(choice) + 1) % CHOICES.length];
       try {
         localStorage.setItem(KEY, choice);
-      } catch { /* as above */ }
+      } catch {
+        /* as above */
+      }
       apply();
       say(button);
     });

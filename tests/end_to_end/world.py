@@ -132,7 +132,7 @@ class World:
 
     def spawn_worker(self, **settings: Any) -> Worker:
         """Start a worker process; settings go by ADATKG_STREAM_ variables."""
-        port = free_port()
+        port = settings.pop("web_port", None) or free_port()
         values = {"group": f"{self.prefix}-workers", "session_seconds": 6, "snapshot_seconds": 1} | settings
         values |= {"models": self.models, "snapshots": self.snapshots, "device": "cpu", "web_port": port}
         variables = {f"ADATKG_STREAM_{name}".upper(): str(value) for name, value in values.items()}
