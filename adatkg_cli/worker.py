@@ -32,7 +32,8 @@ def worker(
 ) -> None:
     """Answer queries from the stream until stopped; Ctrl-C or SIGTERM finishes, saves and leaves the group.
 
-    Settings come from the file, then ADATKG_STREAM_* variables, then flags. Pages: /health, /ready, /metrics.
+    Settings come from the file, then ADATKG_STREAM_* variables, then flags. Pages: / is the
+    dashboard; /health, /ready, /scores and /metrics are for machines.
     """
     import structlog
 

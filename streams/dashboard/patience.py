@@ -21,10 +21,11 @@ class Patience:
         self._on_device = on_device
         self._threads = ThreadPoolExecutor(2, "dashboard")
         self._closing = asyncio.Event()
+        self._turn = asyncio.Lock()
 
     async def device(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Something small on the device's thread, in turn with the batches."""
-        return await self.on_time(self._on_device(work, *arguments), DEVICE_WITHIN, "the device")
+        """Something small on the device's thread: one at a time, so that between two batches there is no more of it."""
+        return await self.on_time(self._in_turn(work, *arguments), DEVICE_WITHIN, "the device")
 
     async def thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Something that waits for files or brokers."""
@@ -47,6 +48,11 @@ class Patience:
         finally:
             closing.cancel()
             working.cancel()
+
+    async def _in_turn(self, work: Callable[..., T], *arguments: Any) -> T:
+        async with self._turn:
+            result: T = await self._on_device(work, *arguments)
+            return result
 
     def close(self) -> None:
         """Nobody waits any longer."""

@@ -363,6 +363,26 @@ def test_waiting_ends_with_the_worker_and_with_patience() -> None:
     asyncio.run(run())
 
 
+def test_the_device_is_given_one_thing_to_look_at_at_a_time() -> None:
+    async def run() -> None:
+        under_way, most = 0, 0
+
+        async def on_device(work: Any, number: int) -> Any:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.001)
+            under_way -= 1
+            return work(number)
+
+        patience = Patience(on_device)
+        assert await asyncio.gather(*(patience.device(abs, -number) for number in range(10))) == list(range(10))
+        assert most == 1
+        patience.close()
+
+    asyncio.run(run())
+
+
 def test_json_of_any_text_comes_back_as_it_was() -> None:
     for text in ("quotes \"'", "<b>&amp;</b></script>", "😀 é \u2028", "\x00\x07\n\t\x7f\x85"):
         assert orjson.loads(as_json({"text": text}).body or b"") == {"text": text}  # type: ignore[arg-type]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adatkg_core.events import Fact, Prediction, Query
+from adatkg_core.events import Fact, Prediction, Query, Recurrent
 from adatkg_core.messages import Question
-from streams.prequential import NAMES_EACH, Prequential
+from streams.prequential import MARKS, NAMES_EACH, Mark, Prequential
 
 NAMES = ("a", "b", "c", "d")
 Scores = dict[str, dict[str, float | int | None]]
@@ -271,3 +271,39 @@ def test_sums_do_not_drift() -> None:
         score.happened(Fact("s", "r", "a", i))
     wanted = sum(1 / (1.0 + i % 997 / 2) for i in islice(range(30_000), 29_997, None)) / 3
     assert score.scores()["all"]["mrr"] == pytest.approx(wanted, rel=1e-15)
+
+
+def test_the_heuristic_is_marked_for_the_same_queries_and_ties_share_their_places() -> None:
+    def made(names: str, levels: list[int], ranks: dict[str, float]) -> Prediction:
+        simple = Recurrent(tuple(names), bytes(levels), ranks)
+        return Prediction((), 0, False, False, 0.0, 0, recurrent=simple)
+
+    score = Prequential()
+    asked = Question("q", Query("r", 0, s="a"), {}, False)
+    score.answered(asked, made("bcdef", [0, 1, 1, 1, 2], {}), "fedcb", 10)
+    score.answered(asked, made("bcdef", [0, 1, 1, 1, 2], {"d": 7.5}), "fedcb", 11)
+    score.answered(asked, Prediction((), 0, False, False, 0.0, 0), "fedcb", 12)
+    # d ties with two others behind one: places 2 to 4.
+    assert score.happened(Fact("a", "r", "d", 0)) == [
+        Mark(10, "d", 3, 3.0),
+        Mark(11, "d", 3, 7.5),
+        Mark(12, "d", 3, None),
+    ]
+    # c ties with one other, since d has come already; g is in no list.
+    assert score.happened(Fact("a", "r", "c", 0))[0] == Mark(10, "c", 3, 2.5)
+    assert score.happened(Fact("a", "r", "g", 0))[0] == Mark(10, "g", None, None)
+    assert score.happened(Fact("a", "r", "d", 0)) == []
+    assert score.scores()["all"]["count"] == 9
+    heuristic = score.heuristic_scores()
+    assert heuristic["all"]["count"] == heuristic["warm"]["count"] == 6 and heuristic["cold_start"]["mrr"] is None
+    assert heuristic["all"]["mrr"] == pytest.approx((1 / 3 + 1 / 7.5 + 2 / 2.5) / 6)
+
+
+def test_of_many_queries_that_one_fact_settles_only_the_latest_are_told_and_all_count() -> None:
+    score = Prequential(window=10_000)
+    for offset in range(MARKS + 50):
+        score.answered(
+            Question("q", Query("r", 0, s="a"), {}, False), Prediction((), 0, False, False, 0.0, 0), "b", offset
+        )
+    assert [mark.offset for mark in score.happened(Fact("a", "r", "b", 0))] == list(range(50, MARKS + 50))
+    assert score.scores()["all"]["count"] == MARKS + 50
