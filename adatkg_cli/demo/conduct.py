@@ -55,24 +55,21 @@ def conduct(plan: Plan, dataset: Dataset, stop: Stop, audience: Audience) -> Out
     began, deadline = time.time(), time.monotonic() + (plan.seconds or float("inf"))
     outcome = Outcome(0, None, 0, None)
 
-    def go_on(pause: float = 0.0) -> None:
-        if stop.wait(min(pause, deadline - time.monotonic())) or time.monotonic() >= deadline:
-            raise _Ended
-
     def until(holds: Callable[[], bool], pause: float) -> None:
         while not holds():
-            go_on(pause)
+            if stop.wait(min(pause, deadline - time.monotonic())) or time.monotonic() >= deadline:
+                raise _Ended
             system.check()
 
     with System(plan, dataset) as system:
         try:
-            with progress_bar() as report:
-                system.fetch(report)
-            go_on()
             audience.begin(system)
             system.start_learning(audience.level)
             system.start_broker()
-            go_on()
+            until(lambda: system.has_broker() or system.has_learned(), 0.1)
+            if not system.has_broker():  # training, which has a bar of its own, was the first to be done
+                with progress_bar() as report:
+                    until(lambda: system.has_broker(report), 0.1)
             system.start_worker()
             until(system.has_learned, 0.1)
             system.publish_past()

@@ -24,6 +24,7 @@ from streams.topics import Topics, ensure_topics
 if TYPE_CHECKING:
     from adatkg_core.datasets import Dataset
 
+Report = Callable[[str, int, int], None]
 HOST = "127.0.0.1"
 TOKEN = "ADATKG_STREAM_WEB_TOKEN"
 # A demonstration is a system of its own, whatever the terminal is set up to work with.
@@ -52,9 +53,11 @@ class System:
         self._worker: Process | None = None
         self._trainer: Process | None = None
         self._learner: Process | None = None
-        self._publisher = ThreadPoolExecutor(1, "replay")
+        self._helper = ThreadPoolExecutor(1, "demo")
+        self._broker: Future[None] | None = None
+        self._fetching: tuple[str, int, int] | None = None
         self._stream: Future[Published] | None = None
-        self._end_stream = threading.Event()
+        self._ends = threading.Event()
 
     @property
     def dashboard(self) -> str:
@@ -71,14 +74,22 @@ class System:
         """How many facts are in the log."""
         return self.past + self._live.counts(0, self.published)[0]
 
-    def fetch(self, report: Callable[[str, int, int], None]) -> None:
-        """Get what is needed and not here: Kafka's jars, once on a machine."""
-        ensure_jars(report)
-
     def start_broker(self) -> None:
-        """Kafka on a free port."""
-        self.broker.start()
-        ensure_topics(self.connection, self.topics)
+        """Begin with Kafka on a free port; its jars are fetched first if they are not here, once on a machine."""
+
+        def start() -> None:
+            ensure_jars(self._fetched)
+            self.broker.start()
+            ensure_topics(self.connection, self.topics)
+
+        self._broker = self._helper.submit(start)
+
+    def has_broker(self, report: Report = lambda stage, done, total: None) -> bool:
+        """Whether Kafka takes messages; what is being fetched until then is reported."""
+        if self._fetching is not None:
+            report(*self._fetching)
+        assert self._broker is not None
+        return self._broker.done() and self._broker.result() is None
 
     def start_learning(self, log: str) -> None:
         """Begin with the first model, unless there is one; progress and log lines of a level go to our stderr."""
@@ -127,7 +138,7 @@ class System:
                 raise InputError(f"the stream in {self.plan.folder} has come to its end; give another --folder")
             return done
 
-        self._stream = self._publisher.submit(stream)
+        self._stream = self._helper.submit(stream)
 
     @property
     def is_published(self) -> bool:
@@ -141,8 +152,10 @@ class System:
 
     def check(self) -> None:
         """Raise the reason if something ended that should run."""
-        if self.broker.pid is None:
-            raise AdatkgError(f"the broker at {self.broker.bootstrap} ended by itself. {self.broker.last_words()}")
+        if self._broker is not None and self._broker.done():
+            self._broker.result()
+            if self.broker.pid is None:
+                raise AdatkgError(f"the broker at {self.broker.bootstrap} ended by itself. {self.broker.last_words()}")
         for process in (self._worker, self._trainer):
             if process is not None:
                 process.check()
@@ -155,15 +168,20 @@ class System:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._end_stream.set()
-        self._publisher.shutdown(cancel_futures=True)
+        self._ends.set()
         if self._learner is not None:
             self._learner.stop(_TRAINER_PATIENCE, signal.SIGINT)  # as from the terminal, which it leaves in order
+        self._helper.shutdown(cancel_futures=True)
         if self._trainer is not None:
             self._trainer.stop(_TRAINER_PATIENCE)
         if self._worker is not None:
             self._worker.stop(_WORKER_PATIENCE)
         self.broker.stop()
+
+    def _fetched(self, stage: str, done: int, total: int) -> None:
+        if self._ends.is_set():
+            raise AdatkgError("the demonstration ends")
+        self._fetching = stage, done, total
 
     def _tell(self, done: int, total: int) -> None:
         self.published = done
@@ -176,7 +194,7 @@ class System:
     ) -> Published:
         log = (self.connection, self.topics.events)
         start = resume_position(sequence, *log) if self._resumed else 0
-        return publish(sequence, *log, start=start, speed=speed, stop=self._end_stream, report=report)
+        return publish(sequence, *log, start=start, speed=speed, stop=self._ends, report=report)
 
     def _environment(self, more: dict[str, str] | None = None, half: bool = False) -> dict[str, str]:
         """What a process of ours is told; `half` leaves it half of the cores, because it shares them."""
