@@ -19,7 +19,7 @@ from typing import Any
 import structlog
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, RebalanceInProgressError
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from adatkg_core.errors import AdatkgError, InputError
@@ -29,6 +29,9 @@ from streams.topics import BOOTSTRAP_MS, Topics, unreachable
 SESSION = 6.0  # seconds until the brokers give up a trainer that is gone; they allow no less
 PATIENCE = 2 * SESSION + 3.0  # seconds: a trainer that was killed is forgotten by then, one that lives is not
 _POLL = 0.2  # seconds
+# Where a poll ends in the middle of a join, kafka-python may forget to bring the join to its end. One with others that
+# live takes a moment, and beginning anew does no harm to a longer one, so waiting for it much longer is of no use.
+_LONGEST_JOIN = SESSION / 2  # seconds
 log = structlog.get_logger()
 
 
@@ -42,6 +45,7 @@ class Lease:
         self._asked: queue.SimpleQueue[Future[bool]] = queue.SimpleQueue()
         self._ended = threading.Event()
         self._problem: KafkaError | None = None  # why this one is no member
+        self._joins_since: float | None = None  # when a join that has not come to its end was first heard of
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
         self._thread.start()
 
@@ -108,9 +112,9 @@ class Lease:
             enable_auto_commit=False,
             bootstrap_timeout_ms=BOOTSTRAP_MS,
         )
-        self._problem = None
+        self._problem = self._joins_since = None
         try:
-            while not self._ended.is_set():
+            while not self._ended.is_set() and not self._is_stuck():
                 consumer.poll(int(_POLL * 1000))
                 consumer.pause(*consumer.assignment())
                 while not self._asked.empty():
@@ -125,9 +129,15 @@ class Lease:
         try:
             consumer.commit({self._place: OffsetAndMetadata(0, "", -1)}, timeout_ms=int(SESSION * 1000))
         except KafkaError as error:
+            if isinstance(error, RebalanceInProgressError):
+                self._joins_since = self._joins_since or time.monotonic()
             log.warning("lease_not_confirmed", graph=self._graph, problem=repr(error))
             return False
+        self._joins_since = None
         return True
+
+    def _is_stuck(self) -> bool:
+        return self._joins_since is not None and time.monotonic() - self._joins_since > _LONGEST_JOIN
 
 
 class _FirstCome(AbstractPartitionAssignor):  # type: ignore[misc]

@@ -9,8 +9,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kafka import KafkaConsumer
+from kafka.errors import RebalanceInProgressError
 
 from adatkg_core.datasets import Dataset
 from adatkg_core.errors import InputError
@@ -118,3 +121,24 @@ def test_without_the_brokers_word_nothing_is_promoted(
         assert store(world).present(GRAPH) is None
     monkeypatch.undo()
     assert round_of(world).status == "present", "the decision is carried out by whoever may"
+
+
+def test_a_member_whose_client_never_ends_its_join_begins_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[KafkaConsumer] = []
+
+    class Consumer(KafkaConsumer):  # type: ignore[misc]
+        """The first one is always in the middle of a join, as kafka-python's may be when a poll interrupts it."""
+
+        def __init__(self, *topics: str, **settings: Any) -> None:
+            super().__init__(*topics, **settings)
+            made.append(self)
+
+        def commit(self, *arguments: Any, **more: Any) -> None:
+            if self is made[0]:
+                raise RebalanceInProgressError("the consumer is undergoing a rebalance")
+            super().commit(*arguments, **more)
+
+    monkeypatch.setattr("trainer.lease.KafkaConsumer", Consumer)
+    with lease(world.connection, world.topics, GRAPH) as held:
+        held.require()
+    assert len(made) == 2
