@@ -4,6 +4,9 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 CODE := $(wildcard adatkg_core trainer replay streams adatkg_cli tests benchmarks)
 
+# Processes that share the tests: one more than there are cores, because many tests wait for something.
+PROCESSES ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 7 ? n + 1 : 8)))
+
 .PHONY: setup demo test lint format bench clean
 
 setup: $(STAMP)
@@ -20,7 +23,7 @@ demo: $(STAMP)
 	$(BIN)/adatkg demo
 
 test: lint
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder
 
 lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)

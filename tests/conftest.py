@@ -6,12 +6,29 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Before torch is imported by any test; see adatkg_cli.
+# Before torch is imported by any test; see adatkg_cli. Tests run beside each other, so each has one thread.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 
 from streams.broker import Broker
+
+# Folders whose tests take longest, mostly by waiting. They come first, so that no process ends long after the others.
+LONGEST = ("containers", "end_to_end", "trainer", "streams", "replay")
+FOLDER = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes share the tests: long ones first, and all of containers in one process."""
+    if not hasattr(config, "workerinput"):
+        return
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path.relative_to(FOLDER).parts[0], len(LONGEST)))
+    for item in items:
+        if item.path.is_relative_to(FOLDER / "containers"):
+            item.add_marker(pytest.mark.xdist_group("containers"))
 
 
 @pytest.fixture(scope="session")

@@ -182,7 +182,8 @@ def test_offline_only_the_store_changes(command: Command) -> None:
     assert command.store.present("g") == "new"
 
 
-def test_without_a_broker_nothing_changes(command: Command) -> None:
+def test_without_a_broker_nothing_changes(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streams.topics.BOOTSTRAP_MS", 500)
     command.reach = ("--bootstrap", "127.0.0.1:1")
     assert "no Kafka broker answers at 127.0.0.1:1" in command.refused("promote", "g", "new", code=1)
     assert "no Kafka broker answers at 127.0.0.1:1" in command.refused("rollback", "g", code=1)

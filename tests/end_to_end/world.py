@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from kafka import KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer
 from typer.testing import CliRunner
 
 from adatkg_cli.main import app
@@ -27,8 +26,9 @@ from adatkg_core.encoder import load_encoder
 from adatkg_core.messages import Source, encode_fact, encode_query
 from adatkg_core.model_store import ModelStore
 from adatkg_core.snapshots import Saved, SnapshotStore
-from streams.connection import Connection
+from streams.connection import connection_from
 from streams.graph import Arrival, Graph
+from streams.kafka_config import choose_port
 from streams.log import Record, open_log, partition_of
 from streams.settings import StreamSettings
 from streams.share import Share
@@ -106,13 +106,19 @@ class World:
     folder: Path
     prefix: str = field(default_factory=lambda: f"test-{uuid.uuid4().hex[:8]}")
     partitions: int = 4
+    variables: dict[str, str] = field(default_factory=dict)  # more ADATKG_ ones, for a broker that wants them
     workers: list[Worker] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.connection, self.topics = Connection(self.bootstrap), Topics(self.prefix)
+        self.connection, self.topics = connection_from(self.variables, self.bootstrap), Topics(self.prefix)
         ensure_topics(self.connection, self.topics, self.partitions)
         self.event_log = event_log(self.connection, self.topics)
         self.models, self.snapshots = self.folder / "models", self.folder / "snapshots"
+
+    @property
+    def place(self) -> dict[str, str]:
+        """The variables by which a command finds the broker and the topics."""
+        return {**self.variables, "ADATKG_BOOTSTRAP": self.bootstrap, "ADATKG_TOPIC_PREFIX": self.prefix}
 
     # -- what there is ----------------------------------------------------------------------------------------
 
@@ -136,7 +142,7 @@ class World:
         values = {"group": f"{self.prefix}-workers", "session_seconds": 6, "snapshot_seconds": 1} | settings
         values |= {"models": self.models, "snapshots": self.snapshots, "device": "cpu", "web_port": port}
         variables = {f"ADATKG_STREAM_{name}".upper(): str(value) for name, value in values.items()}
-        variables |= {"ADATKG_TOPIC_PREFIX": self.prefix, "ADATKG_BOOTSTRAP": self.bootstrap, "OMP_NUM_THREADS": "1"}
+        variables |= self.place | {"OMP_NUM_THREADS": "1"}
         logfile = self.folder / f"worker-{len(self.workers)}.log"
         with logfile.open("wb") as out:
             command = [sys.executable, "-m", "adatkg_cli.main", "worker"]
@@ -148,7 +154,7 @@ class World:
 
     def publish(self, events: Iterable[Event]) -> int:
         """Append events to the log; returns how many."""
-        producer = KafkaProducer(bootstrap_servers=self.bootstrap, linger_ms=5, max_request_size=16 << 20)
+        producer = KafkaProducer(**self.connection.client(), linger_ms=5, max_request_size=16 << 20)
         count = 0
         for graph, value in events:
             producer.send(self.topics.events, value, key=graph.encode() or None)
@@ -206,10 +212,18 @@ class World:
         with open_log(self.connection, self.topics.events) as reader:
             return reader.bounds(partition_of(graph, self.partitions))[1]
 
+    def members(self) -> int:
+        """How many workers are in the group."""
+        admin = KafkaAdminClient(**self.connection.client())
+        try:
+            group = f"{self.prefix}-workers"
+            return len(admin.describe_groups([group])[group]["members"])
+        finally:
+            admin.close()
+
     def command(self, *arguments: str) -> dict[str, Any]:
         """The JSON that a command prints."""
-        place = {"ADATKG_BOOTSTRAP": self.bootstrap, "ADATKG_TOPIC_PREFIX": self.prefix}
-        result = CliRunner().invoke(app, [*arguments, "--json"], env=place)
+        result = CliRunner().invoke(app, [*arguments, "--json"], env=self.place)
         assert result.exit_code == 0, result.output
         answer: dict[str, Any] = orjson.loads(result.stdout)
         return answer
@@ -275,8 +289,4 @@ def until(holds: Callable[[], bool], what: str, patience: float = PATIENCE) -> N
 
 def free_port() -> int:
     """A port that nobody listens on."""
-    import socket
-
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return choose_port("127.0.0.1")
