@@ -10,9 +10,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from adatkg_core.errors import AdatkgError, InputError
@@ -44,14 +45,22 @@ class Broker:
     """One Kafka node with its data in `data_dir`; port 0 takes a free port and keeps it for later starts.
 
     It can be started again after `stop` or `kill` and has every record that it acknowledged. On Linux it ends
-    with this process, however this process ends.
+    with this process, however this process ends. `settings` are Kafka's own and win over ours; `listeners` among
+    them come beside the plain one at `port`.
     """
 
-    def __init__(self, data_dir: Path, port: int = 9092, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        port: int = 9092,
+        host: str = "127.0.0.1",
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.data_dir = data_dir.expanduser().absolute()
         self.host = host
         self.port = port or choose_port(host)
         self.bootstrap = address(host, self.port)
+        self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
         self._lock: int | None = None
         self._log_begin = 0
@@ -72,7 +81,7 @@ class Broker:
         self._take_folder()
         try:
             check_port(self.host, self.port)
-            write_config(self.data_dir, self.host, self.port)
+            write_config(self.data_dir, self.host, self.port, self._settings)
             java = find_java().path
             log = self.data_dir / LOG
             self._log_begin = log.stat().st_size if log.exists() else 0

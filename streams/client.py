@@ -19,6 +19,7 @@ from adatkg_core.messages import NAME, NEXT, Source, Unusable, check_event, enco
 from streams.connection import Connection, connection_from
 from streams.deadletters import header
 from streams.forecast import Forecast, Seen, decode_forecast
+from streams.knock import knock
 from streams.log import partition_of
 from streams.topics import LARGEST_MESSAGE, Topics, ensure_topics, topics_from, unreachable
 
@@ -58,7 +59,7 @@ class Client:
                 await self._producer.start()
                 there = (await self._producer.client.fetch_all_metadata()).topics()
             except KafkaError as error:
-                raise unreachable(self.connection, error) from error
+                raise await knock(self.connection) or unreachable(self.connection, error) from error
             if not {self.topics.events, self.topics.predictions, self.topics.deadletter} <= there:
                 await asyncio.to_thread(ensure_topics, self.connection, self.topics)
         except BaseException:

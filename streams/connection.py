@@ -11,7 +11,7 @@ from typing import Any
 from adatkg_core.errors import InputError
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -25,6 +25,8 @@ class Connection:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     cafile: str | None = None
+    certfile: str | None = None
+    keyfile: str | None = None
 
     def __post_init__(self) -> None:
         if not self.servers:
@@ -33,10 +35,12 @@ class Connection:
             host, _, port = server.rpartition(":")
             if not host or not port.isdigit():
                 raise InputError(f"bootstrap {server}: give host:port, for example {DEFAULT_BOOTSTRAP}")
-        if self.security not in _PROTOCOLS:
-            raise InputError(f"security {self.security}: must be one of {', '.join(_PROTOCOLS)}")
+        if self.security not in PROTOCOLS:
+            raise InputError(f"security {self.security}: must be one of {', '.join(PROTOCOLS)}")
         if self.mechanism not in _MECHANISMS:
             raise InputError(f"SASL mechanism {self.mechanism}: must be one of {', '.join(_MECHANISMS)}")
+        if self.keyfile is not None and self.certfile is None:
+            raise InputError(f"keyfile {self.keyfile}: is of no use without certfile (ADATKG_KAFKA_CERTFILE)")
         if self.security.startswith("SASL") and not (self.username and self.password):
             raise InputError("SASL needs a user: set ADATKG_KAFKA_USERNAME and ADATKG_KAFKA_PASSWORD")
 
@@ -56,11 +60,21 @@ class Connection:
         return options
 
     def ssl_context(self) -> ssl.SSLContext:
-        """Certificates are checked against `cafile`, or against those the system trusts."""
+        """Certificates are checked against `cafile`, or against those the system trusts; `certfile` is our own."""
         try:
-            return ssl.create_default_context(cafile=self.cafile)
+            context = ssl.create_default_context(cafile=self.cafile)
         except OSError as error:
-            raise InputError(f"certificates {self.cafile}: cannot be read ({error}); give a PEM file") from error
+            raise InputError(f"cafile {self.cafile}: cannot be read ({error}); give a PEM file") from error
+        if self.certfile is not None:
+            try:
+                # An empty password, because one that is asked for would stop a program that nobody watches.
+                context.load_cert_chain(self.certfile, self.keyfile, password="")
+            except OSError as error:
+                raise InputError(
+                    f"certfile {self.certfile}, keyfile {self.keyfile or 'the same'}: cannot be used ({error}); give "
+                    "PEM files of a certificate and its key, the key without a password"
+                ) from error
+        return context
 
 
 def connection_from(environ: Mapping[str, str] = os.environ, bootstrap: str | None = None) -> Connection:
@@ -72,4 +86,6 @@ def connection_from(environ: Mapping[str, str] = os.environ, bootstrap: str | No
         username=environ.get("ADATKG_KAFKA_USERNAME"),
         password=environ.get("ADATKG_KAFKA_PASSWORD"),
         cafile=environ.get("ADATKG_KAFKA_CAFILE"),
+        certfile=environ.get("ADATKG_KAFKA_CERTFILE"),
+        keyfile=environ.get("ADATKG_KAFKA_KEYFILE"),
     )

@@ -6,6 +6,7 @@ import base64
 import random
 import socket
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from adatkg_core.errors import InputError
@@ -71,14 +72,15 @@ logger.lifecycle.level = info
 """
 
 
-def write_config(folder: Path, host: str, port: int) -> None:
-    """Write all settings; the controller keeps its port as long as nobody else has taken it."""
+def write_config(folder: Path, host: str, port: int, more: Mapping[str, str]) -> None:
+    """Write all settings, `more` last; the controller keeps its port as long as nobody else has taken it."""
     voter = f"1@{_LOCAL}:"
     controller = int(_read(folder / SETTINGS).get("controller.quorum.voters", voter).removeprefix(voter) or 0)
     if controller in (0, port) or not _is_free(_LOCAL, controller):
         controller = choose_port(_LOCAL)
-    listeners = f"PLAINTEXT://{address(host, port)},CONTROLLER://{_LOCAL}:{controller}"
-    settings = _SETTINGS | {"listeners": listeners, "controller.quorum.voters": f"{voter}{controller}"}
+    listeners = [f"PLAINTEXT://{address(host, port)}", f"CONTROLLER://{_LOCAL}:{controller}"]
+    settings = {**_SETTINGS, "controller.quorum.voters": f"{voter}{controller}", **more}
+    settings["listeners"] = ",".join([*listeners, *filter(None, [more.get("listeners")])])
     (folder / SETTINGS).write_text("".join(f"{key}={value}\n" for key, value in settings.items()), "ascii")
     (folder / LOG_SETTINGS).write_text(_LOG_SETTINGS, "ascii")
     (folder / LOGS).mkdir(exist_ok=True)

@@ -14,6 +14,7 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from adatkg_core.errors import AdatkgError, InputError
 from streams.connection import Connection
+from streams.knock import check_entry
 
 DEFAULT_PREFIX = "adatkg"
 DEFAULT_PARTITIONS = 8  # a graph lives in one, so this is how many workers can share the graphs
@@ -61,10 +62,7 @@ def topics_from(prefix: str | None = None) -> Topics:
 
 def ensure_topics(connection: Connection, topics: Topics, partitions: int = DEFAULT_PARTITIONS) -> None:
     """Create what is missing and leave alone what is there; whoever comes first may call it, and all may at once."""
-    try:
-        admin = KafkaAdminClient(**connection.client(), bootstrap_timeout_ms=BOOTSTRAP_MS, client_id="adatkg")
-    except KafkaError as error:
-        raise unreachable(connection, error) from error
+    admin = _admin(connection)
     try:
         missing = set(_wanted(topics, partitions)) - set(admin.list_topics())
         for name in sorted(missing):
@@ -94,10 +92,7 @@ class EventLog:
 
 def event_log(connection: Connection, topics: Topics) -> EventLog:
     """Look up the events' topic."""
-    try:
-        admin = KafkaAdminClient(**connection.client(), bootstrap_timeout_ms=BOOTSTRAP_MS, client_id="adatkg")
-    except KafkaError as error:
-        raise unreachable(connection, error) from error
+    admin = _admin(connection)
     try:
         (found,) = admin.describe_topics([topics.events])
         return EventLog(str(found["topic_id"]), len(found["partitions"]))
@@ -113,6 +108,14 @@ def unreachable(connection: Connection, error: BaseException) -> AdatkgError:
         f"no Kafka broker answers at {connection.bootstrap} ({type(error).__name__}); start one, for example with "
         "`adatkg broker`, or set --bootstrap"
     )
+
+
+def _admin(connection: Connection) -> KafkaAdminClient:
+    check_entry(connection)
+    try:
+        return KafkaAdminClient(**connection.client(), bootstrap_timeout_ms=BOOTSTRAP_MS, client_id="adatkg")
+    except KafkaError as error:
+        raise unreachable(connection, error) from error
 
 
 def _wanted(topics: Topics, partitions: int) -> dict[str, NewTopic]:
