@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from adatkg_cli.output import JsonFlag, print_json, printable, stderr, stdout
-from adatkg_cli.stream_options import BootstrapOption, PrefixOption, hush
+from adatkg_cli.stream_options import BootstrapOption, ConfigOption, PrefixOption, hush, place
 
 if TYPE_CHECKING:
     from streams.forecast import Forecast
@@ -33,6 +33,7 @@ def ask(
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for the answer.")] = 30.0,
     bootstrap: BootstrapOption = None,
     topic_prefix: PrefixOption = None,
+    config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Send one query, wait for its answer and print it; `?` stands for what is asked."""
@@ -43,7 +44,7 @@ def ask(
         raise InputError("ask for one: SUBJECT RELATION asks for the object, ? RELATION OBJECT for the subject")
 
     async def answer() -> Forecast:
-        async with Client(bootstrap, topic_prefix) as client:
+        async with Client(*place(bootstrap, topic_prefix, config)) as client:
             return await client.ask(
                 graph,
                 subject=None if subject == ASKED else subject,

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from adatkg_cli.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg_cli.progress import progress_bar
-from adatkg_cli.stream_options import BootstrapOption, PrefixOption, reach
+from adatkg_cli.stream_options import BootstrapOption, ConfigOption, PrefixOption, reach
 
 if TYPE_CHECKING:
     from streams.connection import Connection
@@ -45,12 +45,13 @@ def list_(
     all_: Annotated[bool, typer.Option("--all", help="Also those that were retried.")] = False,
     bootstrap: BootstrapOption = None,
     topic_prefix: PrefixOption = None,
+    config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
     """List dead letters and count them by reason."""
     letters = [
         letter
-        for letter in _filtered(_read(*reach(bootstrap, topic_prefix)), graph, reason)
+        for letter in _filtered(_read(*reach(bootstrap, topic_prefix, config)), graph, reason)
         if all_ or not letter.retried
     ]
     by_reason = dict(Counter(letter.reason for letter in letters).most_common())
@@ -73,12 +74,13 @@ def show(
     id: Annotated[str, typer.Argument(help="As `list` shows it, for example 0-17.")],
     bootstrap: BootstrapOption = None,
     topic_prefix: PrefixOption = None,
+    config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Show a dead letter with all that is known of it."""
     from streams.deadletters import DeadLetters, choose
 
-    connection, topics = reach(bootstrap, topic_prefix)
+    connection, topics = reach(bootstrap, topic_prefix, config)
     chosen = choose(_read(connection, topics), [id])
     letter = next(DeadLetters(connection, topics).with_values(chosen))
     encoding, value = _as_text(letter.value)
@@ -109,6 +111,7 @@ def retry(
     again: Annotated[bool, typer.Option("--again", help="Also what was retried before.")] = False,
     bootstrap: BootstrapOption = None,
     topic_prefix: PrefixOption = None,
+    config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Put events back at the end of the log, as they came or mended.
@@ -123,7 +126,7 @@ def retry(
     whole = _whole(value, value_file, bool(changes), len(ids))
     if bool(ids) == bool(reason or graph):
         raise InputError("say which: give IDs as `adatkg deadletters list` shows them, or --reason or --graph")
-    connection, topics = reach(bootstrap, topic_prefix)
+    connection, topics = reach(bootstrap, topic_prefix, config)
     letters = _read(connection, topics)
     chosen = choose(letters, ids) if ids else _filtered(letters, graph, reason)
     if not ids and not again:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from adatkg_cli.output import JsonFlag, print_json, printable, stderr, stdout
-from adatkg_cli.stream_options import BootstrapOption, PrefixOption
+from adatkg_cli.stream_options import BootstrapOption, ConfigOption, PrefixOption, place
 
 if TYPE_CHECKING:
     from adatkg_core.model_store import ModelStore
@@ -21,7 +22,8 @@ models = typer.Typer(
     epilog="Example: adatkg models list icews14",
 )
 StoreOption = Annotated[
-    str, typer.Option("--models", envvar="ADATKG_STREAM_MODELS", help="Model store, a folder or URL.")
+    str | None,
+    typer.Option("--models", help="Model store, a folder or URL. [default: models] [env: ADATKG_STREAM_MODELS]"),
 ]
 GraphArgument = Annotated[str, typer.Argument(help="The graph that the bundle answers for.")]
 VersionArgument = Annotated[str, typer.Argument(help="As `list` shows it.")]
@@ -38,14 +40,14 @@ def register(app: typer.Typer) -> None:
 @models.command("list", epilog="Example: adatkg models list icews14 --models models --json")
 def list_(
     graph: Annotated[str | None, typer.Argument(help="Only those of this graph.")] = None,
-    store: StoreOption = "models",
+    store: StoreOption = None,
+    config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
     """List bundles, the newest last: which one answers, how each was measured, and why it is where it is."""
     from adatkg_core.model_report import bundle_rows
-    from streams.promotion import open_store
 
-    opened = open_store(store, graph)
+    opened = _open(store, graph, config)
     rows = [row for name in ([graph] if graph else opened.graphs()) for row in bundle_rows(opened, name)]
     if json:
         print_json({"bundles": rows})
@@ -53,21 +55,22 @@ def list_(
     for name in dict.fromkeys(row["graph"] for row in rows):
         _show_graph(name, [row for row in rows if row["graph"] == name])
     if not rows:
-        stdout.print(Text(f"{store}: no bundles; make one with `adatkg train --models`"))
+        stdout.print(Text(f"{opened.url}: no bundles; make one with `adatkg train --models`"))
 
 
 @models.command(epilog="Example: adatkg models show icews14")
 def show(
     graph: GraphArgument,
     version: Annotated[str | None, typer.Argument(help="As `list` shows it. [default: the present one]")] = None,
-    store: StoreOption = "models",
+    store: StoreOption = None,
+    config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Show all that is known of a bundle, and whether it is sound."""
     from adatkg_core.model_report import describe_bundle
-    from streams.promotion import known_version, open_store
+    from streams.promotion import known_version
 
-    opened = open_store(store, graph)
+    opened = _open(store, graph, config)
     described = describe_bundle(opened, graph, known_version(opened, graph, version or _present(opened, graph)))
     if json:
         print_json(described)
@@ -84,17 +87,17 @@ def promote(
     version: VersionArgument,
     force: Annotated[bool, typer.Option("--force", help="Even if it did worse than the present one.")] = False,
     offline: OfflineFlag = False,
-    store: StoreOption = "models",
+    store: StoreOption = None,
     bootstrap: BootstrapOption = None,
     topic_prefix: PrefixOption = None,
+    config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Make a bundle the one that answers; one that is damaged or did worse than the present one is refused."""
-    from streams.promotion import open_store
     from streams.promotion import promote as promote_in
 
-    opened = open_store(store, graph)
-    reach = _reach(offline, store, bootstrap, topic_prefix)
+    opened = _open(store, graph, config)
+    reach = _reach(offline, opened.url, bootstrap, topic_prefix, config)
     before = promote_in(opened, graph, version, reach, _warn, forced=force)
     _report(graph, version, before, offline, json)
 
@@ -103,20 +106,28 @@ def promote(
 def rollback(
     graph: GraphArgument,
     offline: OfflineFlag = False,
-    store: StoreOption = "models",
+    store: StoreOption = None,
     bootstrap: BootstrapOption = None,
     topic_prefix: PrefixOption = None,
+    config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Bring back the bundle that answered before the present one."""
-    from streams.promotion import open_store, roll_back
+    from streams.promotion import roll_back
 
-    opened = open_store(store, graph)
-    version, before = roll_back(opened, graph, _reach(offline, store, bootstrap, topic_prefix), _warn)
+    opened = _open(store, graph, config)
+    version, before = roll_back(opened, graph, _reach(offline, opened.url, bootstrap, topic_prefix, config), _warn)
     _report(graph, version, before, offline, json)
 
 
 # -- what is there --------------------------------------------------------------------------------------------
+
+
+def _open(store: str | None, graph: str | None, config: Path | None) -> ModelStore:
+    from streams.promotion import open_store
+    from streams.settings import load_settings
+
+    return open_store(load_settings(config, {"models": store}).models, graph)
 
 
 def _present(store: ModelStore, graph: str) -> str:
@@ -154,14 +165,12 @@ def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 # -- what is changed ------------------------------------------------------------------------------------------
 
 
-def _reach(offline: bool, store: str, bootstrap: str | None, topic_prefix: str | None) -> Reach:
-    from streams.connection import connection_from
+def _reach(offline: bool, store: str, bootstrap: str | None, topic_prefix: str | None, config: Path | None) -> Reach:
     from streams.promotion import teller
-    from streams.topics import topics_from
 
     if offline:
         return lambda: lambda announcement: None
-    return lambda: teller(connection_from(bootstrap=bootstrap), topics_from(topic_prefix), store)
+    return lambda: teller(*place(bootstrap, topic_prefix, config), store)
 
 
 def _warn(text: str) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from adatkg_cli.output import JsonFlag, print_json, stdout
 from adatkg_cli.progress import progress_bar
-from adatkg_cli.stream_options import BootstrapOption, PrefixOption, hush, pace_of, reach
+from adatkg_cli.stream_options import BootstrapOption, ConfigOption, PrefixOption, hush, pace_of, reach
 
 if TYPE_CHECKING:
     from adatkg_core.clock import Clock
@@ -43,6 +43,7 @@ def replay(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where this replay was stopped or killed.")] = False,
     bootstrap: BootstrapOption = None,
     topic_prefix: PrefixOption = None,
+    config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
     """Publish facts, and queries with the ranks they ask for, in chronological order.
@@ -70,7 +71,7 @@ def replay(
     )
     sequence = ReplaySequence(data, choice)
     hush()
-    connection, topics = reach(bootstrap, topic_prefix)
+    connection, topics = reach(bootstrap, topic_prefix, config)
     start = resume_position(sequence, connection, topics.events) if resume else 0
     with progress_bar() as report, _stopped_by_signals() as stop:
 

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from adatkg_cli.output import JsonFlag, print_json, stdout
-from adatkg_cli.stream_options import PrefixOption
+from adatkg_cli.stream_options import ConfigOption, PrefixOption
 
 
 def register(app: typer.Typer) -> None:
@@ -21,13 +21,14 @@ def register(app: typer.Typer) -> None:
 def schemas(
     out: Annotated[Path | None, typer.Option(help="Write each document into this folder.")] = None,
     topic_prefix: PrefixOption = None,
+    config: ConfigOption = None,
     json: JsonFlag = False,
 ) -> None:
     """JSON Schema of every message and AsyncAPI of the topics, as the worker itself checks them."""
     from streams.schemas import documents
     from streams.topics import topics_from
 
-    made = documents(topics_from(topic_prefix))
+    made = documents(topics_from(topic_prefix, config))
     if out is not None:
         _write(out, made)
     if json:

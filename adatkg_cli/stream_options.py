@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,19 +17,31 @@ if TYPE_CHECKING:
 
 BootstrapOption = Annotated[
     str | None,
-    typer.Option("--bootstrap", help="host:port of the brokers; else ADATKG_BOOTSTRAP, else 127.0.0.1:9092."),
+    typer.Option("--bootstrap", help="host:port of the brokers. [default: 127.0.0.1:9092] [env: ADATKG_BOOTSTRAP]"),
 ]
 PrefixOption = Annotated[
-    str | None, typer.Option("--topic-prefix", help="Prefix of the topics; else ADATKG_TOPIC_PREFIX, else adatkg.")
+    str | None,
+    typer.Option("--topic-prefix", help="Prefix of the topics. [default: adatkg] [env: ADATKG_TOPIC_PREFIX]"),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", help="TOML file with [kafka] and [stream], on top of that of ADATKG_CONFIG."),
 ]
 
 
-def reach(bootstrap: str | None, prefix: str | None) -> tuple[Connection, Topics]:
-    """Where the brokers are and what the topics are called; topics that are missing are made."""
+def place(bootstrap: str | None, prefix: str | None, config: Path | None) -> tuple[Connection, Topics]:
+    """Where the brokers are and what the topics are called."""
     from streams.connection import connection_from
-    from streams.topics import ensure_topics, topics_from
+    from streams.topics import topics_from
 
-    connection, topics = connection_from(bootstrap=bootstrap), topics_from(prefix)
+    return connection_from(bootstrap=bootstrap, config=config), topics_from(prefix, config)
+
+
+def reach(bootstrap: str | None, prefix: str | None, config: Path | None) -> tuple[Connection, Topics]:
+    """The same, and topics that are missing are made."""
+    from streams.topics import ensure_topics
+
+    connection, topics = place(bootstrap, prefix, config)
     ensure_topics(connection, topics)
     return connection, topics
 

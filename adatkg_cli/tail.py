@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adatkg_cli.output import print_json, printable
-from adatkg_cli.stream_options import BootstrapOption, PrefixOption, hush
+from adatkg_cli.stream_options import BootstrapOption, ConfigOption, PrefixOption, hush, place
 
 if TYPE_CHECKING:
     from streams.client import Client
@@ -39,13 +39,14 @@ def tail(
     ] = None,
     bootstrap: BootstrapOption = None,
     topic_prefix: PrefixOption = None,
+    config: ConfigOption = None,
 ) -> None:
     """Follow the predictions of a graph as they are made; each is shown once, Ctrl-C ends it."""
     from streams.client import Client
 
     hush()
     try:
-        asyncio.run(_tail(Client(bootstrap, topic_prefix), graph, json, from_beginning, count, timeout))
+        asyncio.run(_tail(Client(*place(bootstrap, topic_prefix, config)), graph, json, from_beginning, count, timeout))
     except KeyboardInterrupt:
         pass
     except BrokenPipeError:

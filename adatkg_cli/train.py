@@ -68,7 +68,14 @@ def train(
     work: Annotated[
         Path | None, typer.Option(help="Folder of the unfinished run. [default: beside the bundle]")
     ] = None,
-    config: Annotated[str, typer.Option(help="A shipped configuration or the path of a TOML file.")] = "live",
+    config: Annotated[
+        str | None,
+        typer.Option(
+            help="A shipped configuration or a TOML file with [model], [recall] and [train]; its [kafka] and [stream] "
+            "come on top of those of ADATKG_CONFIG. [default: live]",
+            metavar="NAME|FILE",
+        ),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="At most so many epochs.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
     settings: Annotated[
@@ -94,11 +101,12 @@ def train(
     """Train on a data set, or on a graph's log, and write the bundle; run again after a kill, it goes on to the same
     result.
 
-    Settings come from the configuration, then ADATKG_SECTION_KEY variables, then flags.
+    Settings come from the configuration (without --config, from the file of ADATKG_CONFIG if it has some of a model),
+    then ADATKG_SECTION_KEY variables, then flags.
     """
     from adatkg_core.bundle import resolve_device
     from adatkg_core.clock import tick_of
-    from adatkg_core.config import environment_overrides, load_config
+    from adatkg_core.config import choose_config, config_file, environment_overrides, load_config
     from adatkg_core.datasets import load_dataset, up_to
     from adatkg_core.encoder import load_encoder
     from adatkg_core.errors import InputError
@@ -109,7 +117,7 @@ def train(
         overrides["train.epochs"] = epochs
     if seed is not None:
         overrides["train.seed"] = seed
-    loaded = load_config(config, overrides)
+    loaded = load_config(choose_config(config), overrides)
     chosen = resolve_device(device)
     if from_log is not None:
         if any(value is not None for value in (dataset, last, out, graph)):
@@ -130,7 +138,7 @@ def train(
             metrics_port,
             metrics_host,
         )
-        train_from_log(options, loaded, chosen, bootstrap, topic_prefix, json)
+        train_from_log(options, loaded, chosen, bootstrap, topic_prefix, config_file(config), json)
         return
     if dataset is None:
         raise InputError("say what to train on: a data set, for example icews14, or --from-log GRAPH")
@@ -225,8 +233,8 @@ def _write(
 
 
 def _overrides(settings: list[str]) -> dict[str, Any]:
-    from adatkg_core.config import parse_value
     from adatkg_core.errors import InputError
+    from adatkg_core.sections import parse_value
 
     found: dict[str, Any] = {}
     for setting in settings:

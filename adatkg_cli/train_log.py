@@ -80,7 +80,13 @@ class LogOptions:
 
 
 def train_from_log(
-    options: LogOptions, config: Config, device: str, bootstrap: str | None, prefix: str | None, json: bool
+    options: LogOptions,
+    config: Config,
+    device: str,
+    bootstrap: str | None,
+    prefix: str | None,
+    file: Path | None,
+    json: bool,
 ) -> None:
     """Rounds of training, each one line; a signal ends them cleanly."""
     from adatkg_core.cache_folder import default_cache
@@ -92,7 +98,7 @@ def train_from_log(
     from trainer.schedule import Stopped, parse_every, run_rounds
 
     # How late and far-off facts are treated must be as in the worker, so it comes from the worker's settings.
-    stream = load_settings(None, {"models": options.models})
+    stream = load_settings(file, {"models": options.models})
     plan = Plan(
         options.graph,
         config,
@@ -109,7 +115,7 @@ def train_from_log(
     )
     every = None if options.every is None else parse_every(options.every)
     watch = None if every is None or every.drop is None else DropWatch(options.scores, plan.graph, every.drop)
-    connection, topics = reach(bootstrap, prefix)
+    connection, topics = reach(bootstrap, prefix, file)
     metrics = TrainingMetrics()
     with log_trainer(plan, connection, topics, metrics) as trainer, stop_on_signals() as stop:
         if options.metrics_port:

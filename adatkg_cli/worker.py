@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from adatkg_cli.stream_options import BootstrapOption, PrefixOption, reach
+from adatkg_cli.stream_options import BootstrapOption, ConfigOption, PrefixOption, reach
 
 
 def register(app: typer.Typer) -> None:
@@ -28,12 +27,12 @@ def worker(
     ] = None,
     web_host: Annotated[str | None, typer.Option(help="Address of the web pages. [default: 127.0.0.1]")] = None,
     web_port: Annotated[int | None, typer.Option(help="Port of the web pages, 0 for none. [default: 6066]")] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file with a [stream] section.")] = None,
+    config: ConfigOption = None,
 ) -> None:
     """Answer queries from the stream until stopped; Ctrl-C or SIGTERM finishes, saves and leaves the group.
 
-    Settings come from the file, then ADATKG_STREAM_* variables, then flags. Pages: / is the
-    dashboard; /health, /ready, /scores and /metrics are for machines.
+    Settings come from [stream] and [kafka] of the TOML files, then ADATKG_STREAM_* and ADATKG_KAFKA_* variables, then
+    flags. Pages: / is the dashboard; /health, /ready, /scores and /metrics are for machines.
     """
     import structlog
 
@@ -45,7 +44,7 @@ def worker(
     settings = load_settings(config, flags | {"web_host": web_host, "web_port": web_port} | _replica(replica))
     while True:
         try:
-            connection, topics = reach(bootstrap, topic_prefix)
+            connection, topics = reach(bootstrap, topic_prefix, config)
             break
         except AdatkgError as error:
             if AGAIN not in os.environ or isinstance(error, InputError):

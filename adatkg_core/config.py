@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from adatkg_core.errors import InputError
 from adatkg_core.ranking import SLICES
+from adatkg_core.sections import MODEL_SECTIONS, config_files, parse_value, read_file, read_section
 
+DEFAULT = "live"
 Protocol = Literal["streaming", "snapshot"]
 Timing = Literal["before", "after"]
 
@@ -112,28 +115,38 @@ def shipped_configs() -> list[str]:
     return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
 
 
+def config_file(given: str | None) -> Path | None:
+    """The file that `--config` names, or None where it names a shipped configuration or nothing."""
+    if given is None or given in shipped_configs():
+        return None
+    path = Path(given)
+    if not path.is_file():
+        raise InputError(f"config {given}: no such file; give a TOML file or one of: {', '.join(shipped_configs())}")
+    return path
+
+
+def choose_config(given: str | None, environ: Mapping[str, str] = os.environ) -> str:
+    """What is to be loaded: what `--config` names, else the file of ADATKG_CONFIG, else `live`. A file without a
+    section about models is passed over.
+    """
+    path = config_file(given)
+    if given is not None and path is None:
+        return given
+    described = [file for file in config_files(path, environ) if not read_file(file).keys().isdisjoint(MODEL_SECTIONS)]
+    return str(described[-1]) if described else DEFAULT
+
+
 def load_config(name_or_path: str, overrides: Mapping[str, Any] | None = None) -> Config:
     """A shipped configuration or a TOML file; overrides are dotted keys such as `train.epochs`."""
-    if name_or_path in shipped_configs():
-        text = (resources.files("adatkg_core") / "configs" / f"{name_or_path}.toml").read_text("utf-8")
+    if (path := config_file(name_or_path)) is not None:
+        sections = read_file(path)
     else:
-        path = Path(name_or_path)
-        if not path.is_file():
-            known = ", ".join(shipped_configs())
-            raise InputError(f"config {name_or_path}: no such file; give a TOML file or one of: {known}")
-        try:
-            text = path.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"config {name_or_path}: cannot be read as UTF-8 text ({error})") from error
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"config {name_or_path}: not TOML: {error}; mend the line it names") from error
+        shipped = resources.files("adatkg_core") / "configs" / f"{name_or_path}.toml"
+        sections = tomllib.loads(shipped.read_text("utf-8"))
+    values = {name: section for name, section in sections.items() if name in MODEL_SECTIONS}
     for dotted, value in (overrides or {}).items():
         section, _, key = dotted.partition(".")
-        table = values.setdefault(section, {})
-        if isinstance(table, dict):  # what else it may be is refused below
-            table[key] = value
+        values.setdefault(section, {})[key] = value
     return config_from_dict(values, where=f"config {name_or_path}")
 
 
@@ -152,33 +165,6 @@ def config_from_dict(values: Mapping[str, Any], where: str) -> Config:
     config = Config(**parts)
     _check_ranges(config, where)
     return config
-
-
-def read_section(cls: type, values: Mapping[str, Any], where: str) -> Any:
-    """One section as its dataclass: an unknown key or a value of the wrong type is an error that names it."""
-    hints = get_type_hints(cls)
-    checked: dict[str, Any] = {}
-    for key, value in values.items():
-        if key not in hints:
-            raise InputError(f"{where} unknown key `{key}`; known: {', '.join(hints)}")
-        checked[key] = _typed(hints[key], value, f"{where} {key}")
-    return cls(**checked)
-
-
-def _typed(hint: Any, value: Any, where: str) -> Any:
-    if get_origin(hint) is Literal:
-        if value not in get_args(hint):
-            raise InputError(f"{where} = {value!r}: must be one of {', '.join(map(str, get_args(hint)))}")
-        return value
-    if get_origin(hint) is tuple:
-        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-            raise InputError(f"{where} = {value!r}: must be a list of strings")
-        return tuple(value)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
-        raise InputError(f"{where} = {value!r}: must be a {hint.__name__}")
-    return value
 
 
 def _check_ranges(config: Config, where: str) -> None:
@@ -237,11 +223,3 @@ def environment_overrides(environ: Mapping[str, str]) -> dict[str, Any]:
             if variable in environ:
                 found[f"{section.name}.{key}"] = parse_value(environ[variable])
     return found
-
-
-def parse_value(text: str) -> Any:
-    """A setting as TOML would read it; what is no TOML value is a string."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from adatkg_core.errors import InputError
+from adatkg_core.sections import config_files, read_file, settings_of
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+DEFAULT_PREFIX = "adatkg"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -42,7 +45,10 @@ class Connection:
         if self.keyfile is not None and self.certfile is None:
             raise InputError(f"keyfile {self.keyfile}: is of no use without certfile (ADATKG_KAFKA_CERTFILE)")
         if self.security.startswith("SASL") and not (self.username and self.password):
-            raise InputError("SASL needs a user: set ADATKG_KAFKA_USERNAME and ADATKG_KAFKA_PASSWORD")
+            raise InputError(
+                "SASL needs a user: set ADATKG_KAFKA_USERNAME and ADATKG_KAFKA_PASSWORD, or username and password_file "
+                "in [kafka] of a configuration file"
+            )
 
     @property
     def servers(self) -> list[str]:
@@ -77,15 +83,61 @@ class Connection:
         return context
 
 
-def connection_from(environ: Mapping[str, str] = os.environ, bootstrap: str | None = None) -> Connection:
-    """The connection that ADATKG_BOOTSTRAP and the ADATKG_KAFKA_* variables describe; a flag comes on top."""
+@dataclass(frozen=True)
+class KafkaSettings:
+    """The [kafka] section: where the brokers are, how to get in, and what the topics are called.
+
+    A password is not among them, because such files are shared: `password_file` names a file that holds nothing else.
+    """
+
+    bootstrap: str = DEFAULT_BOOTSTRAP
+    topic_prefix: str = DEFAULT_PREFIX
+    security: str = "PLAINTEXT"
+    mechanism: str = "PLAIN"
+    username: str = ""
+    password_file: str = ""
+    cafile: str = ""
+    certfile: str = ""
+    keyfile: str = ""
+
+
+def kafka_settings(config: Path | None = None, environ: Mapping[str, str] = os.environ) -> KafkaSettings:
+    """Settings from the [kafka] sections, then from variables; an empty variable is none."""
+    for path in config_files(config, environ):
+        if "password" in read_file(path).get("kafka", {}):
+            raise InputError(
+                f"config {path}: [kafka] password: is not read from here, because such files are shared; put it into a "
+                "file of its own and name that as password_file, or set ADATKG_KAFKA_PASSWORD"
+            )
+    values = settings_of(KafkaSettings, "kafka", config, environ)
+    for key in (one.name for one in fields(KafkaSettings)):
+        place = "" if key in ("bootstrap", "topic_prefix") else "KAFKA_"
+        if given := environ.get(f"ADATKG_{place}{key}".upper()):
+            values[key] = given
+    return KafkaSettings(**values)
+
+
+def connection_from(
+    environ: Mapping[str, str] = os.environ, bootstrap: str | None = None, config: Path | None = None
+) -> Connection:
+    """The connection that the [kafka] sections and the ADATKG_* variables describe; a flag comes on top."""
+    found = kafka_settings(config, environ)
     return Connection(
-        bootstrap=bootstrap or environ.get("ADATKG_BOOTSTRAP") or DEFAULT_BOOTSTRAP,
-        security=environ.get("ADATKG_KAFKA_SECURITY", "PLAINTEXT").upper(),
-        mechanism=environ.get("ADATKG_KAFKA_MECHANISM", "PLAIN").upper(),
-        username=environ.get("ADATKG_KAFKA_USERNAME"),
-        password=environ.get("ADATKG_KAFKA_PASSWORD"),
-        cafile=environ.get("ADATKG_KAFKA_CAFILE"),
-        certfile=environ.get("ADATKG_KAFKA_CERTFILE"),
-        keyfile=environ.get("ADATKG_KAFKA_KEYFILE"),
+        bootstrap=bootstrap or found.bootstrap,
+        security=found.security.upper(),
+        mechanism=found.mechanism.upper(),
+        username=found.username or None,
+        password=environ.get("ADATKG_KAFKA_PASSWORD") or _password(found.password_file),
+        cafile=found.cafile or None,
+        certfile=found.certfile or None,
+        keyfile=found.keyfile or None,
     )
+
+
+def _password(file: str) -> str | None:
+    if not file:
+        return None
+    try:
+        return Path(file).read_text("utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"password_file {file}: cannot be read ({error}); give a text file") from error

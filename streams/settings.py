@@ -1,18 +1,17 @@
-"""The worker's settings: the [stream] section of a TOML file, then ADATKG_STREAM_* variables, then flags."""
+"""The worker's settings: the [stream] sections of TOML files, then ADATKG_STREAM_* variables, then flags."""
 
 from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from adatkg_core.admission import MAX_JUMP, LatePolicy
-from adatkg_core.config import parse_value, read_section
 from adatkg_core.errors import InputError
+from adatkg_core.sections import parse_value, read_section, settings_of
 
 
 @dataclass(frozen=True)
@@ -71,10 +70,8 @@ class StreamSettings:
 def load_settings(
     path: Path | None, flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ
 ) -> StreamSettings:
-    """Settings from the file's [stream] section, the environment and flags; a flag that is None was not given."""
-    values: dict[str, Any] = {}
-    if path is not None:
-        values |= _from_file(path)
+    """Settings from the [stream] sections, the environment and flags; a flag that is None was not given."""
+    values = settings_of(StreamSettings, "stream", path, environ)
     for one in fields(StreamSettings):
         variable = f"ADATKG_STREAM_{one.name}".upper()
         if variable in environ:
@@ -92,18 +89,3 @@ def _from_text(hint: Any, text: str) -> Any:
     if str(hint).startswith("tuple") and isinstance(value, str):
         return [name.strip() for name in value.split(",") if name.strip()]
     return value
-
-
-def _from_file(path: Path) -> dict[str, Any]:
-    try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise InputError(f"config {path}: cannot be read ({error.strerror}); give a TOML file") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"config {path}: not TOML: {error}; mend the line it names") from error
-    section = values.get("stream", {})
-    if not isinstance(section, dict):
-        raise InputError(f"config {path}: [stream] must be a table of settings")
-    if not isinstance(section.get("web_token", ""), str):
-        raise InputError(f"config {path}: [stream] web_token must be a string")  # without showing what it is
-    return section

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from adatkg_core.errors import AdatkgError, InputError
-from streams.connection import Connection
+from streams.connection import DEFAULT_PREFIX, Connection, kafka_settings
 from streams.knock import check_entry
 
-DEFAULT_PREFIX = "adatkg"
 DEFAULT_PARTITIONS = 8  # a graph lives in one, so this is how many workers can share the graphs
 LARGEST_MESSAGE = 8 << 20  # accepted into the log even where it is no event, so that it can be dead-lettered
 _DAY_MS = 86_400_000
@@ -55,9 +54,9 @@ class Topics:
         return f"{self.prefix}.models"
 
 
-def topics_from(prefix: str | None = None) -> Topics:
-    """The topics under this prefix, else under ADATKG_TOPIC_PREFIX, else the usual ones."""
-    return Topics(prefix or os.environ.get("ADATKG_TOPIC_PREFIX") or DEFAULT_PREFIX)
+def topics_from(prefix: str | None = None, config: Path | None = None) -> Topics:
+    """The topics under this prefix, else under ADATKG_TOPIC_PREFIX, else as the [kafka] sections say."""
+    return Topics(prefix or kafka_settings(config).topic_prefix)
 
 
 def ensure_topics(connection: Connection, topics: Topics, partitions: int = DEFAULT_PARTITIONS) -> None:

@@ -28,7 +28,7 @@ Report = Callable[[str, int, int], None]
 HOST = "127.0.0.1"
 TOKEN = "ADATKG_STREAM_WEB_TOKEN"
 # A demonstration is a system of its own, whatever the terminal is set up to work with.
-_FOREIGN = ("ADATKG_BOOTSTRAP", "ADATKG_TOPIC_PREFIX", "ADATKG_KAFKA_", "ADATKG_STREAM_")
+_FOREIGN = ("ADATKG_CONFIG", "ADATKG_BOOTSTRAP", "ADATKG_TOPIC_PREFIX", "ADATKG_KAFKA_", "ADATKG_STREAM_")
 _NICENESS = 10  # of the trainer: the stream stays live, and training takes what is left
 _WORKER_PATIENCE = 20.0  # seconds to save and to leave the group
 _TRAINER_PATIENCE = 5.0  # seconds; a round that is killed goes on from its checkpoint
