@@ -23,7 +23,7 @@ demo: $(STAMP)
 	$(BIN)/adatkg demo
 
 test: lint
-	$(BIN)/pytest -q -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder
+	$(BIN)/pytest -q -n $(PROCESSES)
 
 lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)
@@ -36,11 +36,7 @@ format: $(STAMP)
 
 # Run alone on an idle machine.
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks.stream_length
-	$(BIN)/python -m benchmarks.training
-	$(BIN)/python -m benchmarks.replay
-	$(BIN)/python -m benchmarks.stream
-	$(BIN)/python -m benchmarks.swap
+	$(BIN)/adatkg bench
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache dist

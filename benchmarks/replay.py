@@ -6,11 +6,12 @@ import tempfile
 from pathlib import Path
 
 from adatkg_core.datasets import load_dataset
-from benchmarks.results import tell
 from replay import Choice, ReplaySequence, publish
 from streams.broker import Broker
 from streams.connection import Connection
 from streams.topics import Topics, ensure_topics
+
+from .results import tell
 
 RUNS = 3  # the middle one counts; a new broker takes the first more slowly
 

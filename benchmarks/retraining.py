@@ -29,12 +29,13 @@ import orjson
 from adatkg_core.announcements import Announcement
 from adatkg_core.datasets import Dataset, load_dataset
 from adatkg_core.model_store import ModelStore
-from benchmarks.curves import draw
 from streams.announce import announce
 from streams.broker import Broker
 from streams.connection import Connection
 from streams.log import open_log
 from streams.topics import Topics, ensure_topics
+
+from .curves import draw
 
 ROLLING = 10  # days of the rolling mean
 FROZEN, RETRAINED = "frozen", "retrained"

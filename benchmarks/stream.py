@@ -21,13 +21,14 @@ from adatkg_core.bundle import Bundle
 from adatkg_core.events import Fact
 from adatkg_core.messages import Question, Tick, decode_event
 from adatkg_core.snapshots import Saved
-from benchmarks.results import tell
-from benchmarks.untrained import GRAPH, Place, icews14, untrained
 from streams.broker import Broker
 from streams.connection import Connection
 from streams.log import Record
 from streams.settings import StreamSettings
 from streams.topics import Topics
+
+from .results import tell
+from .untrained import GRAPH, Place, icews14, untrained
 
 DAYS = 12  # of the test period
 WARM = 0.2  # share of the events that counts for neither: caches fill, the graph is loaded

@@ -19,7 +19,8 @@ from adatkg_core.engine import Engine
 from adatkg_core.evaluation import facts_by_time
 from adatkg_core.model import AdaTKG
 from adatkg_core.synth import synthesize
-from benchmarks.results import tell
+
+from .results import tell
 
 TIMES = 600
 WINDOW = 60  # times compared at each end; the first ones, while tables fill, count as neither

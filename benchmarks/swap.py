@@ -24,12 +24,13 @@ import orjson
 from prometheus_client.parser import text_string_to_metric_families
 
 from adatkg_core.announcements import Announcement
-from benchmarks.results import tell
-from benchmarks.untrained import GRAPH, Place, icews14, untrained
 from streams.announce import announce
 from streams.broker import Broker
 from streams.connection import Connection
 from streams.topics import Topics
+
+from .results import tell
+from .untrained import GRAPH, Place, icews14, untrained
 
 DAYS = 100  # of the test period: a backlog that outlasts the swaps
 SWAPS = 2

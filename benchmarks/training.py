@@ -14,8 +14,9 @@ import orjson
 from adatkg_core.config import Config, ModelConfig, RecallConfig, TrainConfig
 from adatkg_core.datasets import load_dataset
 from adatkg_core.encoder import load_encoder
-from benchmarks.results import tell
 from trainer import train
+
+from .results import tell
 
 
 def main() -> None:
