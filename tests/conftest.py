@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 # Before torch is imported by any test; see adatkg_cli. Tests run beside each other, so each has one thread.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -14,21 +15,22 @@ import pytest
 
 from streams.broker import Broker
 
-# Folders whose tests take longest, mostly by waiting. They come first, so that no process ends long after the others.
-LONGEST = ("containers", "end_to_end", "trainer", "streams", "replay")
-FOLDER = Path(__file__).parent
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Where several processes share the tests."""
+    from tests.sharing import Sharing
+
+    config.option.loadscopereorder = False
+    return Sharing(config, log)
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes share the tests: long ones first, and all of containers in one process."""
-    if not hasattr(config, "workerinput"):
-        return
-    ranks = {name: rank for rank, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: ranks.get(item.path.relative_to(FOLDER).parts[0], len(LONGEST)))
-    for item in items:
-        if item.path.is_relative_to(FOLDER / "containers"):
-            item.add_marker(pytest.mark.xdist_group("containers"))
+    """There, the long ones come first."""
+    if hasattr(config, "workerinput"):
+        from tests.sharing import by_duration
+
+        items[:] = by_duration(items)
 
 
 @pytest.fixture(scope="session")

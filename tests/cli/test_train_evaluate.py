@@ -19,7 +19,6 @@ from adatkg_core.model_store import ModelStore
 from adatkg_core.ranking import METRICS, SLICES
 from adatkg_core.synth import synthesize, write_dataset
 
-pytestmark = pytest.mark.xdist_group("train-evaluate")  # they share a bundle
 Capture = pytest.CaptureFixture[str]
 QUICK = ("--config", "tiny", "--epochs", "1", "--seed", "3")
 

@@ -17,7 +17,6 @@ from streams.topics import Topics, ensure_topics
 from tests.end_to_end.secured import WAYS, Secured, secured_broker
 from tests.end_to_end.world import GRAPH, VERSION, World, until
 
-pytestmark = pytest.mark.xdist_group("secured")  # they share a broker
 RELATION, SUBJECT = GRAPH.relations[0], GRAPH.entities[0]
 QUICK = {"model.dim": 16, "model.heads": 2, "model.encoder": "hash:24", "train.burn_in": 0.0}
 

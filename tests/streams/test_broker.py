@@ -23,8 +23,6 @@ from kafka.errors import KafkaError
 from adatkg_core.errors import AdatkgError, InputError
 from streams.broker import Broker
 
-pytestmark = pytest.mark.xdist_group("broker")  # they share brokers
-
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
