@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from concurrent.futures import ThreadPoolExecutor
 
 from aiokafka.conn import create_conn
 from aiokafka.errors import (
@@ -26,7 +27,9 @@ _AGAIN = 1.0  # seconds until a connection that was closed is tried once more: t
 
 def check_entry(connection: Connection) -> None:
     """Raise if the brokers answer but will not let us in; brokers that do not answer are no reason yet."""
-    if (problem := asyncio.run(knock(connection))) is not None:
+    with ThreadPoolExecutor(1, "knock") as pool:  # this thread may have an event loop of its own
+        problem = pool.submit(lambda: asyncio.run(knock(connection))).result()
+    if problem is not None:
         raise problem
 
 
