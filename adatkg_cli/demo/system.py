@@ -12,12 +12,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from adatkg_cli.demo.plan import DATASET, Plan
+from adatkg_cli.demo.port import Port
 from adatkg_cli.demo.process import Process
 from adatkg_core.errors import AdatkgError, InputError
 from replay import Choice, Published, ReplaySequence, publish, resume_position
 from streams.broker import Broker
 from streams.connection import Connection
-from streams.kafka_config import check_port, choose_port
 from streams.kafka_jars import ensure_jars
 from streams.topics import Topics, ensure_topics
 
@@ -46,7 +46,7 @@ class System:
         self._resumed = plan.settle_in()
         self.broker = Broker(plan.folder / "broker", port=0)
         self.connection, self.topics = Connection(self.broker.bootstrap), Topics()
-        self.port = _free_port(plan.port)
+        self._port = Port(HOST, plan.port)
         self.token = os.environ.get(TOKEN) or secrets.token_urlsafe(12)
         self.worker_log, self.trainer_log = plan.folder / "worker.log", plan.folder / "trainer.log"
         self.published = 0  # messages of the live stream that were handed to the broker
@@ -62,7 +62,7 @@ class System:
     @property
     def dashboard(self) -> str:
         """The address of the worker's pages."""
-        return f"http://{HOST}:{self.port}/"
+        return f"http://{HOST}:{self._port.number}/"
 
     @property
     def share(self) -> float:
@@ -113,7 +113,7 @@ class System:
     def start_worker(self) -> None:
         """The worker, with the dashboard."""
         arguments = ["worker", "--models", self.plan.models, "--snapshots", str(self.plan.folder / "snapshots")]
-        arguments += ["--web-host", HOST, "--web-port", str(self.port)]
+        arguments += ["--web-host", HOST, "--web-port", str(self._port.number)]
         self._worker = Process("worker", arguments, self._environment({TOKEN: self.token}, half=True), self.worker_log)
 
     def start_trainer(self) -> None:
@@ -177,6 +177,7 @@ class System:
         if self._worker is not None:
             self._worker.stop(_WORKER_PATIENCE)
         self.broker.stop()
+        self._port.close()
 
     def _fetched(self, stage: str, done: int, total: int) -> None:
         if self._ends.is_set():
@@ -204,11 +205,3 @@ class System:
         if half:
             own["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // 2))
         return kept | own | (more or {})
-
-
-def _free_port(wanted: int) -> int:
-    try:
-        check_port(HOST, wanted)
-    except InputError:
-        return choose_port(HOST)
-    return wanted or choose_port(HOST)
