@@ -171,7 +171,8 @@ def train(
     stdout.print(f"valid, {run.valid['protocol']} protocol: MRR {score:.4f} in {result['seconds']} s")
     if models is not None:
         remedy = f"adatkg models promote {graph} {run.bundle.version} --models {models}"
-        stderr.print(Text(f"a worker that runs already takes it at its next start, or now by: {printable(remedy)}"))
+        told = f"a worker that runs already takes it at its next start, or now by: {printable(remedy)}"
+        stderr.print(Text(told), soft_wrap=True)
 
 
 def _check_place(out: Path | None, models: str | None, graph: str | None, replace: bool) -> None:
