@@ -90,7 +90,7 @@ class TransformerEncoder:
         vectors = torch.zeros(len(texts), self.dim, dtype=torch.float64, device="cpu")
         if not texts:
             return vectors.float()
-        tokenizer, model = self._load()
+        tokenizer, model = self.load()
         ids: list[list[int]] = tokenizer(list(texts), truncation=True, max_length=self._limit(model))["input_ids"]
         for rows in _batches([len(tokens) for tokens in ids]):
             batch = tokenizer.pad({"input_ids": [ids[row] for row in rows]}, return_tensors="pt").to(self._device)
@@ -103,7 +103,8 @@ class TransformerEncoder:
             vectors[torch.tensor(rows, device="cpu")] = pooled.cpu()
         return _finish(vectors)
 
-    def _load(self) -> tuple[Any, PreTrainedModel]:
+    def load(self) -> tuple[Any, PreTrainedModel]:
+        """Tokenizer and model, from now on in memory."""
         if self._loaded is None:
             transformers = _quiet_transformers()
             local = Path(self._source).is_dir()
@@ -124,10 +125,17 @@ class TransformerEncoder:
         return min(_MAX_TOKENS, int(getattr(model.config, "max_position_embeddings", _MAX_TOKENS)))
 
 
-def load_encoder(spec: str, *, device: str = "cpu", cache: Path | Literal["default"] | None = "default") -> TextEncoder:
+def load_encoder(
+    spec: str,
+    *,
+    device: str = "cpu",
+    cache: Path | Literal["default"] | None = "default",
+    at_once: bool = False,
+) -> TextEncoder:
     """An encoder from its spec: `minilm`, `hash:64`, or a transformers name or folder with `:mean` or `:cls`.
 
-    Vectors of a transformers model are kept in the folder `cache`; None keeps nothing.
+    Vectors of a transformers model are kept in the folder `cache`; None keeps nothing. The model itself is loaded
+    `at_once`, or when the first text needs it, which then takes seconds.
     """
     if spec == "hash" or spec.startswith("hash:"):
         size = spec.removeprefix("hash").removeprefix(":") or "64"
@@ -141,6 +149,8 @@ def load_encoder(spec: str, *, device: str = "cpu", cache: Path | Literal["defau
     else:
         encoder = TransformerEncoder(model, pooling, device, name=spec)
         fingerprint = _fingerprint(model)
+    if at_once:
+        encoder.load()
     if cache is None:
         return encoder
     folder = default_cache() if cache == "default" else cache

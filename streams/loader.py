@@ -127,5 +127,6 @@ class Loader:
     def _encoder(self, bundle: Bundle, device: str) -> TextEncoder:
         key = (bundle.model.config.model.encoder, device)
         if key not in self._encoders:
-            self._encoders[key] = load_encoder(key[0], device=device)
+            # At once: else the first newcomer would hold up the stream for as long as a language model takes to load.
+            self._encoders[key] = load_encoder(key[0], device=device, at_once=True)
         return self._encoders[key]

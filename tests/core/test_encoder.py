@@ -68,6 +68,18 @@ def test_minilm_vectors_do_not_depend_on_the_batch(minilm: TextEncoder, names: l
     assert torch.equal(minilm.encode(sample[:7]), alone[:7])
 
 
+def test_an_encoder_that_was_loaded_at_once_has_nothing_left_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = load_encoder("minilm", cache=None, at_once=True)
+
+    def loads(*_: object) -> None:
+        raise AssertionError("it loads")
+
+    monkeypatch.setattr("adatkg_core.encoder._quiet_transformers", loads)
+    assert encoder.encode(["a newcomer"]).shape == (1, 384)
+    with pytest.raises(AssertionError, match="it loads"):
+        load_encoder("minilm", cache=None).encode(["a newcomer"])
+
+
 def test_minilm_gives_float32_unit_vectors_without_gradient(minilm: TextEncoder) -> None:
     vectors = minilm.encode(["Angela Merkel", "Citizen (Nigeria)"])
     assert (vectors.shape, vectors.dtype, vectors.device.type) == ((2, 384), torch.float32, "cpu")
