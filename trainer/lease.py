@@ -28,7 +28,8 @@ from streams.topics import BOOTSTRAP_MS, Topics, unreachable
 
 SESSION = 6.0  # seconds until the brokers give up a trainer that is gone; they allow no less
 PATIENCE = 2 * SESSION + 3.0  # seconds: a trainer that was killed is forgotten by then, one that lives is not
-_POLL = 0.2  # seconds
+_POLL = 1.0  # seconds: kafka-python begins a join anew that ends between two polls, so most must end within one
+_ASK = 0.2  # seconds
 # Where a poll ends in the middle of a join, kafka-python may forget to bring the join to its end. One with others that
 # live takes a moment, and beginning anew does no harm to a longer one, so waiting for it much longer is of no use.
 _LONGEST_JOIN = SESSION / 2  # seconds
@@ -51,7 +52,7 @@ class Lease:
 
     def acquire(self) -> None:
         """Wait until the brokers give the graph to this trainer; raise if another one has it and lives."""
-        if not self._confirmed(1.0):
+        if not self._confirmed(3 * _POLL):
             log.info("waiting_for_lease", graph=self._graph, group=self._group, at_most=PATIENCE)
             if not self._confirmed(PATIENCE):
                 if self._problem is not None:
@@ -87,7 +88,7 @@ class Lease:
                     return True
             except TimeoutError:
                 return False
-            time.sleep(_POLL)
+            time.sleep(_ASK)
         return False
 
     def _run(self) -> None:
@@ -98,7 +99,7 @@ class Lease:
             except KafkaError as error:
                 self._problem = error
                 log.warning("lease_interrupted", graph=self._graph, problem=repr(error))
-                self._ended.wait(_POLL)
+                self._ended.wait(_ASK)
 
     def _be_a_member(self) -> None:
         consumer = KafkaConsumer(

@@ -109,6 +109,22 @@ def test_a_trainer_that_was_asleep_while_another_one_came_does_not_promote(world
             held.require()
 
 
+def test_a_member_whose_join_never_ends_gives_way_to_a_new_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    members: list[KafkaConsumer] = []
+    commit = KafkaConsumer.commit
+
+    def stuck(consumer: KafkaConsumer, *given: object, **named: object) -> None:
+        members.extend({consumer}.difference(members))
+        if consumer is members[0]:
+            raise RebalanceInProgressError("the first member is stuck")
+        commit(consumer, *given, **named)
+
+    monkeypatch.setattr(KafkaConsumer, "commit", stuck)
+    with lease(world.connection, world.topics, GRAPH) as held:
+        held.require()
+    assert len(members) == 2
+
+
 def test_without_the_brokers_word_nothing_is_promoted(
     world: World, data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
