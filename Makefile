@@ -2,12 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-CODE := $(wildcard adatkg_core trainer replay streams adatkg_cli tests benchmarks)
+CODE := $(wildcard adatkg_core trainer replay streams adatkg_cli tests benchmarks docs)
 
 # Processes that share the tests: one more than there are cores, because many tests wait for something.
 PROCESSES ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 7 ? n + 1 : 8)))
 
-.PHONY: setup demo test lint format bench clean
+.PHONY: setup demo test lint format bench docs reference clean
 
 setup: $(STAMP)
 
@@ -34,9 +34,17 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
+# The site, into site/. The variable silences an advertisement of the theme's makers.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The pages of docs/reference, from the code.
+reference: $(STAMP)
+	$(BIN)/python -m docs.generator
+
 # Run alone on an idle machine.
 bench: $(STAMP)
 	$(BIN)/adatkg bench
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache dist
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache dist site

@@ -15,9 +15,32 @@ from random import Random
 FIRST, DAYS = date(2025, 1, 6), 120
 CITIES = ("Antwerp", "Bremen", "Gdansk", "Graz", "Lyon", "Malmo", "Milan", "Porto", "Rouen", "Zagreb")
 PORTS = ("Antwerp", "Bremerhaven", "Gdansk", "Genoa", "Leixoes", "Rotterdam")
-HAULIERS: tuple[str, ...] = ("Adler", "Bruno", "Corvo", "Dalgaard", "Ekstrom", "Fontana", "Grgic", "Horvat", "Iversen", "Jansen")
+HAULIERS: tuple[str, ...] = (
+    "Adler",
+    "Bruno",
+    "Corvo",
+    "Dalgaard",
+    "Ekstrom",
+    "Fontana",
+    "Grgic",
+    "Horvat",
+    "Iversen",
+    "Jansen",
+)
 HAULIERS += ("Kowalski", "Lindqvist", "Moreau", "Novak", "Oliveira", "Pettersson")
-FAMILIES: tuple[str, ...] = ("Almeida", "Bauer", "Conti", "Dubois", "Eriksen", "Ferrari", "Gruber", "Hansen", "Ilic", "Jonker", "Keller")
+FAMILIES: tuple[str, ...] = (
+    "Almeida",
+    "Bauer",
+    "Conti",
+    "Dubois",
+    "Eriksen",
+    "Ferrari",
+    "Gruber",
+    "Hansen",
+    "Ilic",
+    "Jonker",
+    "Keller",
+)
 FAMILIES += ("Lefevre", "Maric", "Nowak", "Olsen", "Pereira", "Ricci", "Santos", "Tomic", "Urban", "Vidal", "Weber")
 TRADES = ("Bakery", "Bikes", "Books", "Furniture", "Garden", "Hardware", "Pharmacy", "Textiles", "Toys", "Wines")
 BROKEN = {700: ("Depot Lyon", "ships to", ""), 1500: ("", "orders from", "Depot Graz")}

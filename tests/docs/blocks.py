@@ -6,6 +6,7 @@ A comment in the line before a block, `<!-- run: … -->`, says how it is run; w
     fails with "a"              it ends with an error, and its output holds this text
     again until "a"             it is repeated until its output holds this text
     background until "a"        it goes on until the page ends; the next block waits until its output holds this text
+    after Ctrl-C                what runs in the background is ended first, as a reader does it
     output                      a text that shows what the block before printed; … stands for anything
     parse only, because …       its commands are only looked up
 
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["run", "expect", "fails with", "again until", "background until", "output", "parse only"]
+Kind = Literal["run", "expect", "fails with", "again until", "background until", "after Ctrl-C", "output", "parse only"]
 RUN = ("sh", "python", "toml")
 SHOWN = ("text", "json", "yaml")  # looked at, never run
 
@@ -101,6 +102,8 @@ def _directive(before: list[str], where: str) -> Directive:
     text = said[1]
     if text == "output":
         return Directive("output")
+    if text == "after Ctrl-C":
+        return Directive("after Ctrl-C")
     if _PARSED.fullmatch(text):
         return Directive("parse only")
     told = _TEXTS.fullmatch(text)

@@ -26,7 +26,7 @@ from tests.docs.blocks import Block, blocks_of
 from tests.docs.command_lines import REPOSITORY, problem_with, simple_commands
 
 PATIENCE = 180.0  # seconds for what a reader would wait for, on a machine that has other work
-_KAFKA, _WEB = 9092, 6066  # as the pages say
+_KAFKA, _WEB, _OTHER_WEB = 9092, 6066, 6067  # as the pages say
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Session:
         cache.mkdir()
         ensure_jars()
         (cache / "kafka").symlink_to(default_cache() / "kafka")
-        self._ports = {_KAFKA: choose_port("127.0.0.1"), _WEB: choose_port("127.0.0.1")}
+        self._ports = {port: choose_port("127.0.0.1") for port in (_KAFKA, _WEB, _OTHER_WEB)}
         self._env = {name: value for name, value in os.environ.items() if not name.startswith("ADATKG_")}
         self._env |= {
             "ADATKG_CACHE": str(cache),
@@ -110,6 +110,9 @@ class Session:
         if directive.kind == "background until":
             self._start(block)
             return
+        if directive.kind == "after Ctrl-C":
+            problems = self.close()
+            assert not problems, "\n".join(problems)
         code, self._printed = self._run(block)
         deadline = time.monotonic() + PATIENCE
         while directive.kind == "again until" and not _holds(self._printed, directive.texts):
@@ -138,7 +141,7 @@ class Session:
         return done.returncode, done.stdout.decode(errors="replace")
 
     def _start(self, block: Block) -> None:
-        log = self._folder / f"background-{len(self._running)}.log"
+        log = self._folder / f"background-{self._count}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
                 ["bash", str(self._script(block))],

@@ -9,7 +9,7 @@ from tests.docs.blocks import page_before
 from tests.docs.command_lines import REPOSITORY
 from tests.docs.session import Session
 
-PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
+PAGES = [REPOSITORY / "CONTRIBUTING.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
 pytestmark = pytest.mark.timeout(900)  # a page that others go on from trains for real
 
 

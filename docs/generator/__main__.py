@@ -1,0 +1,6 @@
+"""`python -m docs.generator` writes the reference pages."""
+
+from docs.generator import write
+
+for page in write():
+    print(page)

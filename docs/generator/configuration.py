@@ -1,0 +1,104 @@
+"""The page of settings, from the dataclasses that hold them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from adatkg_core.config import Config, shipped_configs
+from docs.generator.markdown import code, described, document, table
+from docs.generator.settings_about import INTERNAL, SETTINGS, VARIABLES
+from streams.settings import StreamSettings
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("adatkg_core", "adatkg_cli", "replay", "streams", "trainer")
+_VARIABLE = re.compile(r"ADATKG_[A-Z]+(?:_[A-Z]+)*(?![A-Z_])")
+SECTIONS: dict[str, type] = {
+    **{field.name: type(getattr(Config(), field.name)) for field in dataclasses.fields(Config)},
+    "stream": StreamSettings,
+}
+TITLES = {
+    "model": "the paper's model",
+    "recall": "the recall head",
+    "train": "training",
+    "stream": "the worker",
+}
+INTRODUCTION = """
+Settings come from a TOML file, then from variables, then from options of the command; what comes later wins.
+
+`[model]`, `[recall]` and `[train]` shape a bundle. `adatkg train --config` takes a file with these sections, or the
+name of a configuration that comes with the package: {shipped}. A file need not say everything:
+
+```toml
+[model]
+dim = 64
+encoder = "minilm"
+
+[train]
+epochs = 4
+```
+
+`[stream]` is for the worker, given by `adatkg worker --config`:
+
+```toml
+[stream]
+models = "/srv/adatkg/models"
+snapshots = "/srv/adatkg/snapshots"
+snapshot_seconds = 10
+web_names = ["forecasts.example.org"]
+```
+
+Every setting has a variable: `ADATKG_`, the section, the name, in capitals, for instance `ADATKG_TRAIN_EPOCHS=3` or
+`ADATKG_STREAM_WEB_PORT=8080`. For training there is also `--set train.epochs=3`. Values are written as in TOML; what
+is no TOML value is a text.
+"""
+
+
+def page() -> str:
+    """Every section, and the variables beside them."""
+    described("settings", (f"{section}.{name}" for section in SECTIONS for name, *_ in _fields(section)), SETTINGS)
+    parts = []
+    for section in SECTIONS:
+        parts += [f"## [{section}]: {TITLES[section]} {{: #{section} }}", _table(section)]
+    shipped = ", ".join(map(code, shipped_configs()))
+    return document("Configuration", INTRODUCTION.replace("{shipped}", shipped), *parts, *_variables())
+
+
+def _table(section: str) -> str:
+    rows = []
+    for name, hint, default in _fields(section):
+        about, values = SETTINGS[f"{section}.{name}"], [code(value) for value in get_args(hint)]
+        if get_origin(hint) is Literal and not all(value in about for value in values):
+            about += f" One of {', '.join(values)}."
+        rows.append((code(name), code(_toml(default)), about))
+    return table(("setting", "default", "is"), rows)
+
+
+def _fields(section: str) -> list[tuple[str, Any, Any]]:
+    hints = get_type_hints(SECTIONS[section])
+    return [(field.name, hints[field.name], field.default) for field in dataclasses.fields(SECTIONS[section])]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value)
+
+
+def _variables() -> tuple[str, str, str]:
+    described("variables", variables(), VARIABLES)
+    rows = [(code(name), about) for name, about in sorted(VARIABLES.items())]
+    return "## Variables", "Beside those of the settings above:", table(("variable", "is"), rows)
+
+
+def variables() -> set[str]:
+    """The variables that the code mentions, those of settings left out."""
+    of_settings = tuple(f"ADATKG_{section.upper()}_" for section in SECTIONS)
+    found: set[str] = set()
+    for package in PACKAGES:
+        for file in (ROOT / package).rglob("*.py"):
+            found |= set(_VARIABLE.findall(file.read_text("utf-8")))
+    return {name for name in found if not f"{name}_".startswith(of_settings)} - INTERNAL

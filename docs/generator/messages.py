@@ -1,0 +1,141 @@
+"""The page of messages, from the JSON Schemas that come from the codec's own tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from adatkg_core.messages import encode_fact, encode_query, encode_tick
+from docs.generator.markdown import code, described, document, table
+from streams.deadletters import HEADERS, RETRIED, RETRY_OF
+from streams.schemas import message_schemas
+from streams.topics import DEFAULT_PARTITIONS, LARGEST_MESSAGE, Topics, _wanted
+
+INTRODUCTION = f"""
+All messages are JSON objects in UTF-8. The key of every message is the name of its graph; only dead letters and the
+announcements of candidates have others. The same is in [JSON Schema](../schemas/fact.schema.json) for each kind and in
+[AsyncAPI](../schemas/asyncapi.json) for the whole, and `adatkg schemas` prints both.
+
+## Topics
+
+{{topics}}
+
+`adatkg` stands for the prefix, which `--topic-prefix` or `ADATKG_TOPIC_PREFIX` changes. Topics that are missing are
+made by whichever command comes first. The key decides the partition by murmur2, as Kafka's own clients place it;
+librdkafka needs `partitioner=murmur2_random`. An event that stands elsewhere becomes a
+[dead letter](dead-letters.md#wrong-partition), because its order among the others would be lost. The number of
+partitions must not change later. A message may have up to {LARGEST_MESSAGE >> 20} MiB to enter the log.
+"""
+ABOUT = {
+    "fact": {
+        "s": "who acts",
+        "r": "what is done; a relation that the model knows",
+        "o": "to whom",
+        "t": "when: a tick, or an ISO time, which is floored to the graph's tick",
+    },
+    "query": {
+        "id": "how the asker calls it; the prediction repeats it",
+        "s": "who acts; left out when that is asked for",
+        "r": "what is done",
+        "o": "to whom; left out when that is asked for",
+        "t": "about when: a tick, an ISO time, or `next`, the tick after the watermark",
+        "k": "how many answers",
+        "rank_of": "entities whose exact ranks are wanted; it does not touch the scores",
+        "exclude": "entities that are left out of answers and ranks: other answers known to be true",
+    },
+    "tick": {"t": "the time that has come"},
+}
+EXAMPLES = {
+    "fact": encode_fact("Keller Bikes (Graz)", "orders from", "Depot Graz", "2025-04-22"),
+    "query": encode_query("q-1", "orders from", "next", s="Keller Bikes (Graz)", k=3),
+    "tick": encode_tick("2025-04-23"),
+}
+
+
+def page() -> str:
+    """Topics, and every field of every message."""
+    return document("Messages", INTRODUCTION.replace("{topics}", _topics()), *_messages(), *_dead_letters())
+
+
+def _topics() -> str:
+    topics = Topics()
+    holds = {
+        topics.events: "facts, queries and ticks: the log that everything follows from",
+        topics.predictions: "predictions",
+        topics.deadletter: "dead letters, and marks of those that were retried",
+        topics.models: "announcements of bundles",
+    }
+    made = _wanted(topics, DEFAULT_PARTITIONS)
+    described("topics", made, holds)
+    rows = [
+        (code(name), about, str(made[name].num_partitions), _kept(made[name].topic_configs))
+        for name, about in holds.items()
+    ]
+    return table(("topic", "holds", "partitions", "kept"), rows)
+
+
+def _kept(config: dict[str, str]) -> str:
+    if config.get("cleanup.policy") == "compact":
+        return "the latest of each key"
+    milliseconds = int(config["retention.ms"])
+    return "for ever" if milliseconds < 0 else f"{milliseconds // 86_400_000} days"
+
+
+def _messages() -> Iterator[str]:
+    for name, schema in message_schemas().items():
+        yield f"## {name.capitalize()}"
+        yield schema["description"]
+        about = ABOUT.get(name, {})
+        if about:
+            described(name, schema["properties"].keys() - {"v", "kind"}, about)
+        rows = []
+        for key, field in schema["properties"].items():
+            text = about.get(key) or field.get("description", "")
+            needed = "yes" if key in schema["required"] else "no"
+            rows.append((code(key), _kind(field), needed, text))
+        yield table(("field", "type", "required", "is"), rows)
+        if name in EXAMPLES:
+            yield f"```json\n{json.dumps(json.loads(EXAMPLES[name]))}\n```"
+
+
+def _kind(field: dict[str, Any]) -> str:
+    """The type of a field in words, with its limits."""
+    if "const" in field:
+        return f"always {code(json.dumps(field['const']))}"
+    if "anyOf" in field:
+        parts = [
+            code(part["const"]) if "const" in part else _kind(part)
+            for part in field["anyOf"]
+            if part != {"type": "null"}
+        ]
+        return " or ".join(dict.fromkeys(parts))
+    if "enum" in field:
+        return " or ".join(code(value) for value in field["enum"])
+    kind = field["type"]
+    if isinstance(kind, list):
+        return " or ".join(kind)
+    if kind == "array":
+        limit = f", at most {field['maxItems']:,}" if "maxItems" in field else ""
+        return f"list of {_plural(field['items'])}{limit}"
+    if kind == "object" and "properties" in field:
+        return f"object with {', '.join(code(name) for name in field['properties'])}"
+    if "maxLength" in field:
+        return f"name, at most {field['maxLength']:,} characters"
+    if "maximum" in field and "default" in field:
+        return f"integer from {field['minimum']} to {field['maximum']:,}, {field['default']} if left out"
+    return str(kind)
+
+
+def _plural(items: dict[str, Any]) -> str:
+    return "names" if "maxLength" in items else f"{_kind(items).replace('object', 'objects', 1)}"
+
+
+def _dead_letters() -> Iterator[str]:
+    yield "## Dead letter"
+    yield "The key and the value as they came, whatever they are. The headers are text in UTF-8:"
+    yield table(("header", "is"), ((code(name), about) for name, about in HEADERS.items()))
+    yield (
+        f"A dead letter that was put back is marked by a message without a value, whose header `{RETRIED}` holds its "
+        f"place (`partition-offset`). The event that was put back carries the same in its header `{RETRY_OF}`."
+    )

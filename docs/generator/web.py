@@ -1,0 +1,84 @@
+"""The page of HTTP routes; which there are is asked of a worker's own web application."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from docs.generator.markdown import code, described, document, table
+from streams.connection import Connection
+from streams.dashboard.guard import OPEN
+from streams.settings import StreamSettings
+from streams.topics import Topics
+
+INTRODUCTION = """
+A worker serves these on `web_host` and `web_port`, by default `http://127.0.0.1:6066`. There is no TLS and no user: on
+another address than this machine's own put a proxy in front that has both.
+"""
+RULES = """
+## Who may ask for what
+
+- The pages for machines answer under any name. All others answer to `localhost`, `127.0.0.1`, `[::1]`, the setting
+  `web_host` and those of `web_names`, and refuse requests that another site's page makes (403). Where `web_host` is a
+  wildcard such as `0.0.0.0` and `web_names` is empty, any name is taken for reading.
+- The body of a POST is JSON with `Content-Type: application/json`.
+- What changes something wants the header `Authorization: Bearer TOKEN` with the setting `web_token`. While that is
+  empty, nobody may change anything (403); a wrong token gets 401.
+- An error is `{"error": "…"}` that names the thing, the place and the remedy: 400 for wrong input, 404 where the graph
+  is not on this worker, 502 and 504 where brokers or device did not answer, 503 where too many ask at once.
+"""
+# What it is, and whether it wants the token.
+ABOUT = {
+    "GET /health": "200 while the worker lives, 503 when it stalls and should be started anew.",
+    "GET /ready": "200 when it takes events in, else 503.",
+    "GET /metrics": "[Metrics](metrics.md) for Prometheus.",
+    "GET /scores": "For each graph on this worker: version, watermark, entities, and MRR and hits of the last answers.",
+    "GET /": "[The dashboard](../dashboard.md).",
+    "GET /static/{name}": "Its files.",
+    "GET /static/plotly.min.js": "The library that draws its charts.",
+    "GET /api/overview": "The worker, its graphs, and samples of the last ten minutes, one a second.",
+    "GET /api/stream": (
+        "Server-sent events: `sample` every second, `prediction` (a fair choice, at most 20 a second), `truth` when a "
+        "shown prediction's answer has come, `models` when another version answers, `deadletter`. At most 32 readers; "
+        "one that does not keep up is dropped."
+    ),
+    "GET /api/graphs/{graph}/predictions": "The latest predictions, newest first, with the truths that came since.",
+    "GET /api/graphs/{graph}/names": "Names that match `q`: `kind=entity` or `relation`, `limit` up to 50.",
+    "GET /api/graphs/{graph}/entity": (
+        "All that is known of the entity `name`: interactions, gate, cluster, latest facts and how both have moved. An "
+        "unknown name is fine."
+    ),
+    "POST /api/graphs/{graph}/ask": (
+        "Ask: `subject` or `object`, `relation`, and if wanted `time` and `k` (up to 50). The answer is the "
+        "[prediction](messages.md#prediction)."
+    ),
+    "GET /api/graphs/{graph}/models": "The bundles in the store: status, figures and reasons.",
+    "POST /api/graphs/{graph}/promote": "With token. Make `version` the present one; `force` even if it did worse.",
+    "POST /api/graphs/{graph}/rollback": "With token. Bring the one before back.",
+    "GET /api/deadletters": "The latest dead letters, newest first, `limit` up to 200.",
+    "POST /api/deadletters/retry": "With token. Put the dead letter at `partition` and `offset` back as it came.",
+}
+
+
+def page() -> str:
+    """Every route, those for machines first."""
+    described("routes", asyncio.run(_routes()), ABOUT)
+    machines = [name for name in ABOUT if name.split(" ")[1] in OPEN]
+    people = [name for name in ABOUT if name not in machines]
+    return document(
+        "HTTP pages",
+        INTRODUCTION,
+        "## For machines",
+        table(("route", "is"), ((code(name), ABOUT[name]) for name in machines)),
+        "## The dashboard and its data",
+        table(("route", "is"), ((code(name), ABOUT[name]) for name in people)),
+        RULES,
+    )
+
+
+async def _routes() -> list[str]:
+    from streams.worker import create_app  # imports Faust, which wants an event loop
+
+    app: Any = create_app(StreamSettings(), Connection(), Topics())
+    routes = app.web.web_app.router.routes()
+    return [f"{route.method} {route.resource.canonical}" for route in routes if route.method != "HEAD"]
