@@ -54,10 +54,11 @@ def _sections(path: str, group: TyperGroup, name: str) -> Iterator[str]:
         yield table(("argument", "default", "is"), arguments)
     if options:
         yield table(("option", "default", "does"), options)
-    example = (command.epilog or "").removeprefix("Example: ")
-    if not example:
+    label, _, examples = (command.epilog or "").partition(": ")
+    if label not in ("Example", "Examples"):
         raise ValueError(f"{path} has no example")
-    yield f"{PARSED}\n```sh\n{example}\n```"
+    typed = examples.replace("; ", "\n")
+    yield f"{PARSED}\n```sh\n{typed}\n```"
 
 
 def _row(name: str, text: str) -> tuple[str, str, str]:

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from adatkg_core.config import Config, shipped_configs
 from docs.generator.markdown import code, described, document, table
 from docs.generator.settings_about import INTERNAL, SETTINGS, VARIABLES
+from streams.connection import KafkaSettings
 from streams.settings import StreamSettings
 
 ROOT = Path(__file__).parents[2]
@@ -18,42 +19,53 @@ PACKAGES = ("adatkg_core", "adatkg_cli", "replay", "streams", "trainer")
 _VARIABLE = re.compile(r"ADATKG_[A-Z]+(?:_[A-Z]+)*(?![A-Z_])")
 SECTIONS: dict[str, type] = {
     **{field.name: type(getattr(Config(), field.name)) for field in dataclasses.fields(Config)},
+    "kafka": KafkaSettings,
     "stream": StreamSettings,
 }
 TITLES = {
     "model": "the paper's model",
     "recall": "the recall head",
     "train": "training",
+    "kafka": "the brokers",
     "stream": "the worker",
 }
 INTRODUCTION = """
-Settings come from a TOML file, then from variables, then from options of the command; what comes later wins.
-
-`[model]`, `[recall]` and `[train]` shape a bundle. `adatkg train --config` takes a file with these sections, or the
-name of a configuration that comes with the package: {shipped}. A file need not say everything:
-
-```toml
-[model]
-dim = 64
-encoder = "minilm"
-
-[train]
-epochs = 4
-```
-
-`[stream]` is for the worker, given by `adatkg worker --config`:
+Everything that can be set comes from TOML files, then from `ADATKG_*` variables, then from options of the command; what
+comes later wins, key by key. `ADATKG_CONFIG` names a file that holds for every command, `--config` one that comes on
+top of it. A section or a key that is not known is an error that names it and the file. A file need not say everything:
 
 ```toml
+[kafka]
+bootstrap = "broker-1:9093,broker-2:9093"
+security = "SASL_SSL"
+mechanism = "SCRAM-SHA-512"
+username = "adatkg"
+password_file = "/run/secrets/kafka"
+cafile = "/etc/ssl/our-authority.pem"
+
 [stream]
 models = "/srv/adatkg/models"
 snapshots = "/srv/adatkg/snapshots"
 snapshot_seconds = 10
 web_names = ["forecasts.example.org"]
+
+[train]
+epochs = 4
 ```
 
+`[kafka]` is read by every command that reaches the brokers, `[stream]` by the worker and by what must agree with it.
+`[model]`, `[recall]` and `[train]` shape a bundle and come together from one place: from `adatkg train --config`, which
+also takes the name of a configuration that comes with the package ({shipped}), else from the file of `ADATKG_CONFIG`,
+else from `live`. A file that has none of the three is passed over, so `adatkg train --config tiny` with
+`ADATKG_CONFIG=brokers.toml` trains the tiny model from the log of those brokers.
+
 Every setting has a variable: `ADATKG_`, the section, the name, in capitals, for instance `ADATKG_TRAIN_EPOCHS=3` or
-`ADATKG_STREAM_WEB_PORT=8080`. For training there is also `--set train.epochs=3`. Values are written as in TOML; what
-is no TOML value is a text.
+`ADATKG_STREAM_WEB_PORT=8080`; only `ADATKG_BOOTSTRAP` and `ADATKG_TOPIC_PREFIX` are without their section. For training
+there is also `--set train.epochs=3`. Values are written as in TOML; what is no TOML value is a text. Paths are relative
+to the folder in which a command runs.
+
+A password is not read from such a file, because they are shared, and there is no option for it, because options show in
+lists of processes: give `password_file` or the variable `ADATKG_KAFKA_PASSWORD`.
 """
 
 
@@ -97,8 +109,9 @@ def _variables() -> tuple[str, str, str]:
 def variables() -> set[str]:
     """The variables that the code mentions, those of settings left out."""
     of_settings = tuple(f"ADATKG_{section.upper()}_" for section in SECTIONS)
+    apart = {"ADATKG_KAFKA_PASSWORD"}  # of no section
     found: set[str] = set()
     for package in PACKAGES:
         for file in (ROOT / package).rglob("*.py"):
             found |= set(_VARIABLE.findall(file.read_text("utf-8")))
-    return {name for name in found if not f"{name}_".startswith(of_settings)} - INTERNAL
+    return {name for name in found if name in apart or not f"{name}_".startswith(of_settings)} - INTERNAL

@@ -58,6 +58,16 @@ SETTINGS = {
     "train.select": "Slices whose mean MRR decides which epoch is kept.",
     "train.valid_every": "Epochs between two measurements.",
     "train.seed": "Seed of everything random.",
+    # Where the brokers are.
+    "kafka.bootstrap": "`host:port` of the brokers, several separated by commas.",
+    "kafka.topic_prefix": "Prefix of the topics; several systems can share a cluster by it.",
+    "kafka.security": "`PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`.",
+    "kafka.mechanism": "`PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`.",
+    "kafka.username": "User for SASL.",
+    "kafka.password_file": "A file with the password for SASL and nothing else.",
+    "kafka.cafile": "PEM file with the certificates that brokers are checked against; else the system's.",
+    "kafka.certfile": "PEM file with our own certificate, where brokers want one.",
+    "kafka.keyfile": "PEM file with its key, without a password; it may stand in `certfile` too.",
     # How a worker works.
     "stream.models": "Model store, a folder or an fsspec URL.",
     "stream.snapshots": "Where states are kept, a folder or an fsspec URL.",
@@ -80,14 +90,11 @@ SETTINGS = {
     "stream.session_seconds": "Seconds without a sign of life after which a worker's graphs go to others; 6 to 60.",
 }
 VARIABLES = {
+    "ADATKG_CONFIG": "A TOML file that holds for every command; `--config` comes on top of it.",
     "ADATKG_BOOTSTRAP": "`host:port` of the brokers, several separated by commas; 127.0.0.1:9092 if not set.",
     "ADATKG_CACHE": "Folder for what can be had again: vectors of names, Kafka's jars, archives, unfinished training.",
     "ADATKG_JAVA": "The Java that `adatkg broker` runs, instead of the one it finds.",
-    "ADATKG_KAFKA_CAFILE": "PEM file with the certificates that brokers are checked against; else the system's.",
-    "ADATKG_KAFKA_MECHANISM": "`PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`; `PLAIN` if not set.",
-    "ADATKG_KAFKA_PASSWORD": "Password for SASL.",
-    "ADATKG_KAFKA_SECURITY": "`PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`; `PLAINTEXT` if not set.",
-    "ADATKG_KAFKA_USERNAME": "User for SASL.",
+    "ADATKG_KAFKA_PASSWORD": "Password for SASL, if no `password_file` is given.",
     "ADATKG_LOG": "How much is logged: `debug`, `info`, `warning` or `error`; `info` if not set.",
     "ADATKG_TOPIC_PREFIX": "Prefix of the topics; `adatkg` if not set.",
 }

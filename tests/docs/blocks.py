@@ -92,7 +92,7 @@ def blocks_of(page: Path) -> list[Block]:
 def page_before(page: Path) -> Path | None:
     """The page whose session this one goes on in."""
     after = _AFTER.search(page.read_text("utf-8"))
-    return page.parent / after[1] if after else None
+    return (page.parent / after[1]).resolve() if after else None
 
 
 def _directive(before: list[str], where: str) -> Directive:

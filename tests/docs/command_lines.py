@@ -13,7 +13,7 @@ from typer.exceptions import TyperException
 
 from adatkg_cli.main import app
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = typer.main.get_command(app)
 _TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 _COMPOSE_JOBS = ("trainer", "replay")

@@ -19,6 +19,8 @@ import yaml
 
 from adatkg_core.cache_folder import default_cache
 from adatkg_core.config import Config, config_from_dict
+from adatkg_core.sections import read_section
+from streams.connection import KafkaSettings
 from streams.kafka_config import choose_port
 from streams.kafka_jars import ensure_jars
 from streams.settings import load_settings
@@ -209,10 +211,11 @@ def check_document(block: Block) -> None:
     elif block.language == "toml":
         values = tomllib.loads(block.body)
         shaping = {field.name for field in dataclasses.fields(Config)}
-        unknown = values.keys() - shaping - {"stream"}
+        unknown = values.keys() - shaping - {"kafka", "stream"}
         assert not unknown, f"{block.where}: unknown sections {unknown}"
         config_from_dict({name: section for name, section in values.items() if name in shaping}, block.where)
         load_settings(None, values.get("stream", {}), {})
+        read_section(KafkaSettings, values.get("kafka", {}), block.where)
 
 
 def _holds(text: str, wanted: Iterable[str]) -> bool:

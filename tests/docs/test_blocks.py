@@ -35,7 +35,7 @@ ls
     assert (first.line, first.language, first.body, first.directive) == (4, "sh", "ls\n", Directive())
     assert (second.line, second.title, second.body) == (11, "x.py", "if True:\n    print(1)\n")
     assert second.directive == Directive("expect", ("a b", "c"))
-    assert page_before(first.page) == tmp_path / "other.md"
+    assert page_before(first.page) == tmp_path.resolve() / "other.md"
 
 
 @pytest.mark.parametrize(
