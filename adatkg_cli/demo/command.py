@@ -33,10 +33,10 @@ def demo(
     first: Annotated[
         str,
         typer.Option("--from", help="The stream begins at this time; the first model learns from what came before."),
-    ] = "2014-01-31",
+    ] = "2014-01-22",
     last: Annotated[
         str | None,
-        typer.Option("--to", help="The stream ends with this time: by default with the year, headless with March."),
+        typer.Option("--to", help="The stream ends with this time: else with the year, headless with 2014-03-15."),
     ] = None,
     every: Annotated[int, typer.Option(min=1, help="New facts that make a round of training due.")] = 4_000,
     seconds: Annotated[
@@ -68,7 +68,7 @@ def demo(
 
     pace = pace_of(speed)
     data = load_dataset(DATASET)
-    last = last or ("2014-03-31" if headless else "2014-12-31")
+    last = last or ("2014-03-15" if headless else "2014-12-31")
     begin, end = tick_of(first, data.clock, "--from"), tick_of(last, data.clock, "--to")
     hush()
     audience: Audience = Log()
