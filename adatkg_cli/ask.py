@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from adatkg_cli.completion import graph_names
 from adatkg_cli.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg_cli.stream_options import BootstrapOption, ConfigOption, PrefixOption, hush, place
 
@@ -24,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def ask(
-    graph: Annotated[str, typer.Argument(help="Which graph to ask.")],
+    graph: Annotated[str, typer.Argument(help="Which graph to ask.", autocompletion=graph_names)],
     subject: Annotated[str, typer.Argument(help="Who acts; ? asks for them, and then OBJECT is needed.")],
     relation: Annotated[str, typer.Argument(help="What they do.")],
     object: Annotated[str, typer.Argument(help="To whom; ? or nothing asks for them.")] = ASKED,

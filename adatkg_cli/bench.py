@@ -51,10 +51,15 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: adatkg bench late_to_early_cost_per_fact --json")(bench)
 
 
+def bench_names(incomplete: str) -> list[str]:
+    """For a shell to complete."""
+    return [name for name in benchmarks() if name.startswith(incomplete)]
+
+
 def bench(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Only these. [default: all]", autocompletion=lambda: list(benchmarks())),
+        typer.Argument(metavar="NAME", help="Only these. [default: all]", autocompletion=bench_names),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Say what there is and run nothing.")] = False,
     json: JsonFlag = False,

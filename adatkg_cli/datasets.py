@@ -10,6 +10,7 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
+from adatkg_cli.completion import dataset_names
 from adatkg_cli.output import JsonFlag, print_json, stderr, stdout
 from adatkg_core.clock import Clock
 from adatkg_core.datasets import Dataset, Facts, load_dataset, shipped_names
@@ -44,7 +45,9 @@ def list_(json: JsonFlag = False) -> None:
 
 @datasets.command(epilog="Example: adatkg datasets info icews14 --json")
 def info(
-    dataset: Annotated[str, typer.Argument(help="A shipped name or a folder in the usual layout.")],
+    dataset: Annotated[
+        str, typer.Argument(help="A shipped name or a folder in the usual layout.", autocompletion=dataset_names)
+    ],
     json: JsonFlag = False,
 ) -> None:
     """Check a data set and describe it: counts, times, and the 5:2:3 split."""

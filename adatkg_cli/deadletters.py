@@ -14,6 +14,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from adatkg_cli.completion import graph_names
 from adatkg_cli.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg_cli.progress import progress_bar
 from adatkg_cli.stream_options import BootstrapOption, ConfigOption, PrefixOption, reach
@@ -28,7 +29,9 @@ deadletters = typer.Typer(
     no_args_is_help=True,
     epilog="Example: adatkg deadletters list --reason unknown-relation",
 )
-GraphFilter = Annotated[str | None, typer.Option("--graph", help="Only those of this graph.")]
+GraphFilter = Annotated[
+    str | None, typer.Option("--graph", help="Only those of this graph.", autocompletion=graph_names)
+]
 ReasonFilter = Annotated[str | None, typer.Option("--reason", help="Only those with this reason.")]
 _AT_ONCE = 500  # put back before they are marked: so many may come twice after a kill in between
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import shutil
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from adatkg_cli.output import JsonFlag, print_json, stderr, stdout
 
 _TIMEOUT = 3.0  # seconds for anything that should answer on this machine or next to it
+_ROOM = 1 << 30  # bytes: models, snapshots and Kafka's first records are well below it
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ def doctor(json: JsonFlag = False) -> None:
         table = Table("", "what", "found", "remedy")
         for check in checks:
             mark = "[green]ok[/]" if check.ok else "[red]missing[/]" if check.required else "[yellow]missing[/]"
-            table.add_row(mark, check.name, check.detail, check.remedy)
+            table.add_row(mark, check.name, Text(check.detail), Text(check.remedy))
         stdout.print(table)
     raise typer.Exit(0 if ok else 1)
 
@@ -114,19 +119,77 @@ def _connect_docker(host: str) -> socket.socket:
 
 
 def _broker() -> Check:
-    from streams.connection import DEFAULT_BOOTSTRAP
+    from adatkg_core.errors import AdatkgError
+    from streams.connection import connection_from
+    from streams.knock import check_entry
 
-    bootstrap = os.environ.get("ADATKG_BOOTSTRAP") or DEFAULT_BOOTSTRAP
-    remedy = "run `adatkg broker`, or set ADATKG_BOOTSTRAP to the address of another Kafka; for streams only"
-    problem = ""
-    for server in bootstrap.split(","):
-        try:
-            address = urlsplit(f"//{server.strip()}")
-            with socket.create_connection((address.hostname or "localhost", address.port or 9092), _TIMEOUT):
-                return Check("broker", True, False, server.strip())
-        except (OSError, ValueError) as error:
-            problem = f"{server.strip()}: {error}"
-    return Check("broker", False, False, problem, remedy)
+    try:
+        connection = connection_from()
+        server = check_entry(connection)
+    except AdatkgError as error:
+        found, _, remedy = str(error).rpartition("; ")
+        return Check("broker", False, False, found or remedy, remedy if found else "mend the setting")
+    if server is not None:
+        return Check("broker", True, False, f"{server}, {connection.security}")
+    remedy = "run `adatkg broker`, or set ADATKG_BOOTSTRAP to the address of another Kafka; needed for streams only"
+    return Check("broker", False, False, f"nobody answers at {connection.bootstrap}", remedy)
 
 
-CHECKS: tuple[Callable[[], Check], ...] = (_python, _torch, _encoder, _java, _docker, _broker)
+def _jars() -> Check:
+    from streams.kafka_jars import missing_jars, read_lock
+
+    missing, all_ = len(missing_jars()), len(read_lock())
+    if not missing:
+        return Check("kafka", True, False, f"all {all_} jars")
+    remedy = "run `adatkg broker` once with a network; needed for it only"
+    return Check("kafka", False, False, f"{missing} of {all_} jars are not there", remedy)
+
+
+def _cache() -> Check:
+    from adatkg_core.cache_folder import default_cache
+
+    folder = default_cache()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return Check("cache", True, False, str(folder))
+    except OSError as error:
+        remedy = "set ADATKG_CACHE to a folder that can be written to; without one, names are encoded again and again"
+        return Check("cache", False, False, f"{folder}: {error.strerror}", remedy)
+
+
+def _disk() -> Check:
+    from adatkg_core.cache_folder import default_cache
+
+    scarce = []
+    for folder in (Path.cwd(), default_cache()):
+        there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+        free = shutil.disk_usage(there).free
+        scarce.append((free, f"{free / 2**30:.1f} GiB free for {folder}"))
+    free, detail = min(scarce)
+    ok = free >= _ROOM
+    return Check("disk", ok, False, detail, "" if ok else "make room, or work elsewhere and set ADATKG_CACHE")
+
+
+def _chromium() -> Check:
+    given = os.environ.get("ADATKG_CHROMIUM")
+    place = given if given else shutil.which("chromium")
+    if place and os.path.isfile(place):
+        return Check("chromium", True, False, place)
+    found = f"{given} is no file" if given else "not on the path"
+    remedy = "install Chromium, or set ADATKG_CHROMIUM to where it is; needed for tests of the dashboard only"
+    return Check("chromium", False, False, found, remedy)
+
+
+CHECKS: tuple[Callable[[], Check], ...] = (
+    _python,
+    _torch,
+    _encoder,
+    _cache,
+    _disk,
+    _java,
+    _jars,
+    _broker,
+    _docker,
+    _chromium,
+)

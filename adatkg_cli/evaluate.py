@@ -13,6 +13,7 @@ import orjson
 import typer
 from rich.table import Table
 
+from adatkg_cli.completion import dataset_names
 from adatkg_cli.output import JsonFlag, print_json, stdout
 from adatkg_cli.progress import progress_bar
 
@@ -28,7 +29,12 @@ def register(app: typer.Typer) -> None:
 
 def evaluate(
     bundle: Annotated[str, typer.Argument(help="Folder or URL of a bundle.")],
-    dataset: Annotated[str, typer.Argument(help="A shipped name (icews14) or a folder in the benchmark layout.")],
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            help="A shipped name (icews14) or a folder in the benchmark layout.", autocompletion=dataset_names
+        ),
+    ],
     protocol: Annotated[
         Literal["streaming", "snapshot"],
         typer.Option(help="streaming: each query alone, strictly causal, filtered. snapshot: as published papers do."),

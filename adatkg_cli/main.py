@@ -21,7 +21,6 @@ app = typer.Typer(
     help="Forecasts events of a temporal knowledge graph while they stream in.",
     epilog="Example: adatkg datasets info icews14",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from adatkg_cli.completion import graph_names
 from adatkg_cli.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg_cli.stream_options import BootstrapOption, ConfigOption, PrefixOption, place
 
@@ -25,7 +26,9 @@ StoreOption = Annotated[
     str | None,
     typer.Option("--models", help="Model store, a folder or URL. [default: models] [env: ADATKG_STREAM_MODELS]"),
 ]
-GraphArgument = Annotated[str, typer.Argument(help="The graph that the bundle answers for.")]
+GraphArgument = Annotated[
+    str, typer.Argument(help="The graph that the bundle answers for.", autocompletion=graph_names)
+]
 VersionArgument = Annotated[str, typer.Argument(help="As `list` shows it.")]
 OfflineFlag = Annotated[
     bool, typer.Option("--offline", help="Change only the store: a worker learns of it at its next start.")
@@ -39,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 @models.command("list", epilog="Example: adatkg models list icews14 --models models --json")
 def list_(
-    graph: Annotated[str | None, typer.Argument(help="Only those of this graph.")] = None,
+    graph: Annotated[str | None, typer.Argument(help="Only those of this graph.", autocompletion=graph_names)] = None,
     store: StoreOption = None,
     config: ConfigOption = None,
     json: JsonFlag = False,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from adatkg_cli.completion import dataset_names
 from adatkg_cli.output import JsonFlag, print_json, stdout
 from adatkg_cli.progress import progress_bar
 from adatkg_cli.stream_options import BootstrapOption, ConfigOption, PrefixOption, hush, pace_of, reach
@@ -25,7 +26,12 @@ def register(app: typer.Typer) -> None:
 
 
 def replay(
-    dataset: Annotated[str, typer.Argument(help="A shipped name (icews14) or a folder in the benchmark layout.")],
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            help="A shipped name (icews14) or a folder in the benchmark layout.", autocompletion=dataset_names
+        ),
+    ],
     graph: Annotated[str | None, typer.Option(help="Publish as this graph; else as the data set's name.")] = None,
     split: Annotated[
         Literal["train", "valid", "test"] | None, typer.Option(help="Only this part of the data set; else all.")

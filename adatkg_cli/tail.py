@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from adatkg_cli.completion import graph_names
 from adatkg_cli.output import print_json, printable
 from adatkg_cli.stream_options import BootstrapOption, ConfigOption, PrefixOption, hush, place
 
@@ -26,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def tail(
-    graph: Annotated[str, typer.Argument(help="Whose predictions.")],
+    graph: Annotated[str, typer.Argument(help="Whose predictions.", autocompletion=graph_names)],
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per line, the message as it came.")
     ] = False,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.text import Text
 
+from adatkg_cli.completion import config_names, dataset_names
 from adatkg_cli.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg_cli.progress import progress_bar
 from adatkg_cli.stream_options import BootstrapOption, PrefixOption
@@ -44,7 +45,10 @@ def register(app: typer.Typer) -> None:
 
 def train(
     dataset: Annotated[
-        str | None, typer.Argument(help="A shipped name (icews14) or a folder in the benchmark layout.")
+        str | None,
+        typer.Argument(
+            help="A shipped name (icews14) or a folder in the benchmark layout.", autocompletion=dataset_names
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of a bare bundle; DIR.training beside it holds the run.")
@@ -74,6 +78,7 @@ def train(
             help="A shipped configuration or a TOML file with [model], [recall] and [train]; its [kafka] and [stream] "
             "come on top of those of ADATKG_CONFIG. [default: live]",
             metavar="NAME|FILE",
+            autocompletion=config_names,
         ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="At most so many epochs.")] = None,

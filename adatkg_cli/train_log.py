@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from adatkg_cli.completion import graph_names
 from adatkg_cli.output import print_json, stdout
 from adatkg_cli.progress import progress_bar
 from adatkg_cli.stream_options import reach
@@ -23,6 +24,7 @@ FromLogOption = Annotated[
         help="Train on this graph's facts in Kafka and promote the bundle if it is better. ISO times are read by the "
         "present bundle's clock; without a bundle, a tick is a day since 1970.",
         metavar="GRAPH",
+        autocompletion=graph_names,
         rich_help_panel=_PANEL,
     ),
 ]

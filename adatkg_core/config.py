@@ -13,7 +13,14 @@ from typing import Any, Literal, get_type_hints
 
 from adatkg_core.errors import InputError
 from adatkg_core.ranking import SLICES
-from adatkg_core.sections import MODEL_SECTIONS, config_files, parse_value, read_file, read_section
+from adatkg_core.sections import (
+    MODEL_SECTIONS,
+    config_files,
+    parse_value,
+    read_file,
+    read_section,
+    shipped_configs,
+)
 
 DEFAULT = "live"
 Protocol = Literal["streaming", "snapshot"]
@@ -107,12 +114,6 @@ class Config:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as written into a bundle."""
         return dataclasses.asdict(self)
-
-
-def shipped_configs() -> list[str]:
-    """The names of the configurations inside the package."""
-    folder = resources.files("adatkg_core") / "configs"
-    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
 
 
 def config_file(given: str | None) -> Path | None:

@@ -10,6 +10,7 @@ import dataclasses
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -18,6 +19,12 @@ from adatkg_core.errors import InputError
 VARIABLE = "ADATKG_CONFIG"
 MODEL_SECTIONS = ("model", "recall", "train")  # belong together and come from one file
 SECTIONS = ("kafka", "stream", *MODEL_SECTIONS)
+
+
+def shipped_configs() -> list[str]:
+    """The names of the configurations inside the package."""
+    folder = resources.files("adatkg_core") / "configs"
+    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
 
 
 def config_files(given: Path | None, environ: Mapping[str, str] = os.environ) -> Iterator[Path]:

@@ -59,7 +59,7 @@ class Client:
                 await self._producer.start()
                 there = (await self._producer.client.fetch_all_metadata()).topics()
             except KafkaError as error:
-                raise await knock(self.connection) or unreachable(self.connection, error) from error
+                raise (await knock(self.connection)).problem or unreachable(self.connection, error) from error
             if not {self.topics.events, self.topics.predictions, self.topics.deadletter} <= there:
                 await asyncio.to_thread(ensure_topics, self.connection, self.topics)
         except BaseException:

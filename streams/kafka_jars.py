@@ -50,15 +50,18 @@ def read_lock() -> list[Jar]:
     return [Jar(*line.split()) for line in lines]
 
 
+def missing_jars() -> list[Jar]:
+    """Those that are not there, or not as they should be."""
+    return [jar for jar in read_lock() if not jar.is_at(_folder() / jar.name)]
+
+
 def ensure_jars(report: Report | None = None) -> list[Path]:
     """Paths of all jars, each verified; what is missing or damaged is fetched, and without that no network is needed.
 
     `report` is told (stage, done, total) while jars are fetched.
     """
-    jars = read_lock()
-    folder = default_cache() / "kafka"
-    missing = [jar for jar in jars if not jar.is_at(folder / jar.name)]
-    if missing:
+    folder = _folder()
+    if missing := missing_jars():
         try:
             folder.mkdir(parents=True, exist_ok=True)
             # A stage of our own: another process may fetch the same jars, and whoever is last replaces like by like.
@@ -71,7 +74,11 @@ def ensure_jars(report: Report | None = None) -> list[Path]:
                     report("Kafka, once", len(missing), len(missing))
         except OSError as error:
             raise InputError(f"{folder}: {error.strerror or error}; set ADATKG_CACHE to a folder with room") from error
-    return [folder / jar.name for jar in jars]
+    return [folder / jar.name for jar in read_lock()]
+
+
+def _folder() -> Path:
+    return default_cache() / "kafka"
 
 
 def _fetch(jar: Jar, stage: Path) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from aiokafka.conn import create_conn
 from aiokafka.errors import (
@@ -25,29 +26,38 @@ _WITHIN_MS = 5_000
 _AGAIN = 1.0  # seconds until a connection that was closed is tried once more: the broker may just have been going
 
 
-def check_entry(connection: Connection) -> None:
-    """Raise if the brokers answer but will not let us in; brokers that do not answer are no reason yet."""
+@dataclass(frozen=True)
+class Entry:
+    """The broker that let us in, or what keeps us out, with the remedy; neither if none answers."""
+
+    server: str | None = None
+    problem: AdatkgError | None = None
+
+
+def check_entry(connection: Connection) -> str | None:
+    """Raise if the brokers answer but will not let us in; returns the one that did, and None if none answers."""
     with ThreadPoolExecutor(1, "knock") as pool:  # this thread may have an event loop of its own
-        problem = pool.submit(lambda: asyncio.run(knock(connection))).result()
-    if problem is not None:
-        raise problem
+        entry = pool.submit(lambda: asyncio.run(knock(connection))).result()
+    if entry.problem is not None:
+        raise entry.problem
+    return entry.server
 
 
-async def knock(connection: Connection) -> AdatkgError | None:
-    """What keeps us out, with the remedy; None if a broker lets us in or none answers."""
+async def knock(connection: Connection) -> Entry:
+    """Try each broker in turn, and once more after a moment if one hung up."""
     for pause in (_AGAIN, None):
         problems = []
         for server in connection.servers:
             try:
                 await _enter(connection, server)
-                return None
+                return Entry(server)
             except (OSError, KafkaError, TimeoutError) as error:
                 problems.append(_meaning(connection, server, error))
         found = next(filter(None, problems), None)
         if found is None or isinstance(found, InputError) or pause is None:
-            return found
+            break
         await asyncio.sleep(pause)
-    return None
+    return Entry(problem=found)
 
 
 async def _enter(connection: Connection, server: str) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from adatkg_core.config import Config, config_from_dict, environment_overrides, load_config, shipped_configs
+from adatkg_core.config import Config, config_from_dict, environment_overrides, load_config
 from adatkg_core.engine import Engine
 from adatkg_core.errors import InputError
 from adatkg_core.evaluation import aligned, measure, summarize
 from adatkg_core.memory import Ema
-from adatkg_core.sections import parse_value
+from adatkg_core.sections import parse_value, shipped_configs
 from tests.core.small import ENCODER, small_config, small_graph, small_model
 
 
