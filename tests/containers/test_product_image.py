@@ -27,6 +27,14 @@ def test_the_image_ships_a_data_set(product_image: str) -> None:
     assert adatkg(product_image, "datasets", "info", "icews14")["facts"] == 90_730
 
 
+def test_the_image_has_the_benchmarks_and_each_can_be_loaded(product_image: str) -> None:
+    listed = adatkg(product_image, "bench", "--list")["benchmarks"]
+    assert len(listed) >= 5
+    load = "import importlib, pkgutil, adatkg_benchmarks as all; "
+    load += "[importlib.import_module(f'adatkg_benchmarks.{one.name}') for one in pkgutil.iter_modules(all.__path__)]"
+    assert inside(product_image, "python", "-c", load) == ""
+
+
 def test_the_image_does_not_run_as_root(product_image: str) -> None:
     assert int(inside(product_image, "id", "-u")) != 0
 
