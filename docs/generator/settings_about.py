@@ -90,6 +90,7 @@ SETTINGS = {
     "stream.session_seconds": "Seconds without a sign of life after which a worker's graphs go to others; 6 to 60.",
 }
 VARIABLES = {
+    "ADATKG_CHROMIUM": "The Chromium that the tests of the dashboard use, instead of the one on the path.",
     "ADATKG_CONFIG": "A TOML file that holds for every command; `--config` comes on top of it.",
     "ADATKG_BOOTSTRAP": "`host:port` of the brokers, several separated by commas; 127.0.0.1:9092 if not set.",
     "ADATKG_CACHE": "Folder for what can be had again: vectors of names, Kafka's jars, archives, unfinished training.",
