@@ -55,8 +55,10 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _embedded(folder: Path) -> Iterator[str]:
-    with Broker(folder, port=0) as broker:
-        yield broker.bootstrap
+    broker = Broker(folder, port=0)
+    broker.start(timeout=180)  # each process starts one, all at once
+    yield broker.bootstrap
+    broker.stop()
 
 
 def _container(folder: Path) -> Iterator[str]:

@@ -8,13 +8,15 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 # Folders whose tests take longest, mostly by waiting, so that no process ends long after the others.
-LONGEST = ("containers", "end_to_end", "browser", "trainer", "streams", "replay")
-# The tests of each of these share images, a running system, a broker or a bundle, which are made once in a process.
+LONGEST = ("containers", "docs", "end_to_end", "browser", "trainer", "streams", "replay")
+# The tests of each share images, pages, a running system, a broker or a bundle, which are made once in a process.
 TOGETHER = (
     "tests/containers/",
     "tests/browser/",
+    "tests/docs/test_pages.py",
     "tests/end_to_end/test_secured_broker.py",
     "tests/streams/test_broker.py",
+    "tests/streams/test_dashboard_routes.py",
     "tests/cli/test_train_evaluate.py",
 )
 

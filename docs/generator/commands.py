@@ -19,7 +19,7 @@ error is one line that names the thing, the place and the remedy. Settings come 
 [`ADATKG_*` variables](configuration.md#variables), then from the options below.
 """
 PARSED = "<!-- run: parse only, because an example of a command stands for itself -->"
-_EXTRAS = re.compile(r"^(?P<help>.*?)\s*\[(?P<extras>[^\[\]]*)\]$", re.DOTALL)
+_EXTRAS = re.compile(r"\s*\[((?:default|env|env var): [^\[\]]*|required|[^\[\]]*x[<>]=[^\[\]]*)\]")
 _FORMAT = {"<str>": "TEXT", "<int>": "N", "<float>": "X", "<path>": "PATH", "<int range>": "N", "<float range>": "X"}
 
 
@@ -64,21 +64,22 @@ def _sections(path: str, group: TyperGroup, name: str) -> Iterator[str]:
 def _row(name: str, text: str) -> tuple[str, str, str]:
     """What is typed, its default, and the help without the remarks that the parser puts behind it."""
     default, remarks = "", []
-    split = _EXTRAS.match(text)
-    if split is not None:
-        text = split["help"]
-        for extra in split["extras"].split("; "):
-            if extra.startswith("default: "):
-                default = extra.removeprefix("default: ")
-            else:
-                remarks.append(extra.replace("x>=", "at least ").replace("<=x<=", " to "))
-    return code(name), code(default), text + (f" ({', '.join(remarks)})" if remarks else "")
+    for extra in "; ".join(_EXTRAS.findall(text)).split("; "):
+        kind, _, value = extra.partition(": ")
+        if kind == "default":
+            default = value
+        elif kind in ("env", "env var"):
+            remarks.append(f"variable {code(value)}")
+        elif extra:
+            remarks.append(extra.replace("x>=", "at least ").replace("<=x<=", " to "))
+    return code(name), code(default), _EXTRAS.sub("", text) + (f" ({', '.join(remarks)})" if remarks else "")
 
 
 def _option(name: str) -> str:
     for found, shown in _FORMAT.items():
         name = name.replace(found, shown)
-    return re.sub(r"<list\[str\]>", "TEXT", name)
+    # A stroke would end the cell of a table, and not everywhere can it be escaped within code.
+    return name.replace("<list[str]>", "TEXT").replace("|", "/").replace("<", "").replace(">", "")
 
 
 def _paragraphs(text: str) -> str:

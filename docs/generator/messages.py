@@ -69,10 +69,15 @@ def _topics() -> str:
     made = _wanted(topics, DEFAULT_PARTITIONS)
     described("topics", made, holds)
     rows = [
-        (code(name), about, str(made[name].num_partitions), _kept(made[name].topic_configs))
+        (code(name), about, _kept(one.topic_configs), str(one.num_partitions), _settings(one.topic_configs))
         for name, about in holds.items()
+        for one in [made[name]]
     ]
-    return table(("topic", "holds", "partitions", "kept"), rows)
+    return table(("topic", "holds", "kept", "partitions", "settings"), rows)
+
+
+def _settings(config: dict[str, str]) -> str:
+    return ", ".join(code(f"{name}={value}") for name, value in config.items())
 
 
 def _kept(config: dict[str, str]) -> str:

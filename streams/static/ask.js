@@ -53,8 +53,8 @@ export function open(main, { graph, query }, signal) {
       { class: "choice" },
       h("legend", {}, "What is asked for"),
       [
-        ["subject", "Whom will it act on?"],
-        ["object", "Who will act on it?"],
+        ["subject", "Whom will they act on?"],
+        ["object", "Who will act on them?"],
       ].map(([value, title]) =>
         h(
           "label",

@@ -15,6 +15,13 @@ const seen = new IntersectionObserver(
   },
   { rootMargin: "200px" },
 );
+// How a date is written where ticks are less than a minute apart, a day, a month, or more; always in one line.
+const CALENDAR = [
+  { dtickrange: [null, 59_999], value: "%H:%M:%S" },
+  { dtickrange: [60_000, 86_399_999], value: "%H:%M" },
+  { dtickrange: [86_400_000, "M1"], value: "%-d %b" },
+  { dtickrange: ["M1", null], value: "%b %Y" },
+];
 let planned = false;
 
 window.addEventListener("themechange", () => {
@@ -25,7 +32,7 @@ document.addEventListener("visibilitychange", plan);
 
 /**
  * A chart in `host` until `signal` ends. `spec`: label, lines [{name, color, dash, fill, mode}], x ("date" or
- * "linear"), xTitle, xFormat, hover, suffix, floor, height. The colours are names of custom properties.
+ * "linear"), xTitle, hover, suffix, floor, height. The colours are names of custom properties.
  */
 export function lineChart(host, spec, signal) {
   const chart = { host, spec, data: null, dirty: false, visible: false };
@@ -100,7 +107,7 @@ function draw(plotly, { host, spec, data }) {
     name: line.name,
     x: data.x,
     y: data.y[i],
-    connectgaps: false,
+    connectgaps: true,
     line: { color: colour(line.color), width: line.dash ? 1.75 : 2, dash: line.dash ?? "solid", shape: "linear" },
     marker: { color: colour(line.color), size: 5, opacity: 0.75 },
     fill: line.fill ? "tozeroy" : "none",
@@ -134,10 +141,17 @@ function draw(plotly, { host, spec, data }) {
       type: spec.x ?? "date",
       showgrid: false,
       nticks: 5,
-      tickformat: spec.xFormat,
+      tickformatstops: spec.x === "linear" ? undefined : CALENDAR,
       title: spec.xTitle ? { text: spec.xTitle, font: { size: 11 }, standoff: 4 } : undefined,
     },
-    yaxis: { ...axis, rangemode: "tozero", nticks: 4, ticksuffix: spec.suffix ?? "", range: range(data.y, spec.floor) },
+    yaxis: {
+      ...axis,
+      rangemode: "tozero",
+      nticks: 4,
+      tickformat: spec.suffix ? "~s" : undefined,
+      ticksuffix: spec.suffix ?? "",
+      range: range(data.y, spec.floor),
+    },
     shapes: (data.marks ?? []).map((mark) => ({
       type: "line",
       x0: mark.x,

@@ -78,8 +78,8 @@ export function open(main, { graph, entity }, signal) {
       h(
         "p",
         { class: "actions" },
-        h("a", { class: "button", href: askRoute(graph, { subject: entity }) }, "Ask what it will do"),
-        h("a", { class: "button quiet", href: askRoute(graph, { object: entity }) }, "Ask who will act on it"),
+        h("a", { class: "button", href: askRoute(graph, { subject: entity }) }, "Ask what they will do"),
+        h("a", { class: "button quiet", href: askRoute(graph, { object: entity }) }, "Ask who will act on them"),
       ),
     ),
     trouble,

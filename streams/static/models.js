@@ -3,7 +3,7 @@
 import { get, isLeft, ofGraph } from "./api.js";
 import { emptyState, fill, h, name, problem, refill } from "./dom.js";
 import * as format from "./format.js";
-import { known, news } from "./store.js";
+import { graphNow, known, news } from "./store.js";
 import { change, howToAllow } from "./token.js";
 
 const AGAIN = 5_000; // milliseconds between two looks at the store, which is told of by nobody
@@ -44,7 +44,7 @@ export function open(main, { graph }, signal) {
   async function look() {
     try {
       const models = await get(ofGraph(graph, "models"), {}, signal);
-      const state = JSON.stringify([models, known.worker?.changes]);
+      const state = JSON.stringify([models, known.worker?.changes, graphNow(graph).version]);
       if (state !== shown) show(models);
       shown = state;
     } catch (error) {
@@ -59,70 +59,52 @@ export function open(main, { graph }, signal) {
     const changes = known.worker?.changes ?? false;
     fill(allow, known.worker && !changes ? howToAllow() : null);
     back.hidden = !changes || models.length < 2;
-    const heads = ["Version", "Status", "Made", "MRR", "Present then", "Why", ...(changes ? ["Change"] : [])];
+    const heads = ["Version", "Status", "Made", "MRR", "Present then", "Why", ...(changes ? ["Change"] : [])].map(
+      (head) => h("th", { scope: "col" }, head),
+    );
+    const rows = models.map((model) => row(model, present, changes));
+    const empty = () =>
+      emptyState(
+        "This graph has no bundle yet.",
+        "Facts wait in the log until one is there. To train the first:",
+        "adatkg train --from-log GRAPH --models models",
+      );
     refill(
       table,
-      models.length
-        ? h(
-            "table",
-            { class: "card stacking" },
-            h(
-              "thead",
-              {},
-              h(
-                "tr",
-                {},
-                heads.map((head) => h("th", { scope: "col" }, head)),
-              ),
-            ),
-            h(
-              "tbody",
-              {},
-              models.map((model) =>
-                h(
-                  "tr",
-                  { class: model.version === present ? "present" : null, data: { version: model.version } },
-                  cell("Version", h("code", { class: "version" }, model.version)),
-                  cell(
-                    "Status",
-                    h(
-                      "span",
-                      { class: "badge", data: { status: model.version === present ? "present" : model.status } },
-                      model.status,
-                    ),
-                  ),
-                  cell("Made", model.created ? format.moment(model.created) : format.NONE),
-                  cell("MRR", format.score(model.mrr), "numeric"),
-                  cell("Present then", format.score(model.present_mrr), "numeric"),
-                  cell("Why", model.reason ?? format.NONE, "reason"),
-                  changes
-                    ? cell(
-                        "Change",
-                        model.version === present
-                          ? h("span", { class: "hint" }, "answers now")
-                          : h(
-                              "button",
-                              {
-                                type: "button",
-                                class: "small",
-                                "aria-label": `Promote ${model.version}`,
-                                on: {
-                                  click: () => alter(`Promote ${model.version}`, "promote", { version: model.version }),
-                                },
-                              },
-                              "Promote",
-                            ),
-                      )
-                    : null,
-                ),
-              ),
-            ),
-          )
-        : emptyState(
-            "This graph has no bundle yet.",
-            "Facts wait in the log until one is there. To train the first:",
-            "adatkg train --from-log GRAPH --models models",
-          ),
+      rows.length
+        ? h("table", { class: "card stacking" }, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows))
+        : empty(),
+    );
+  }
+
+  function row(model, present, changes) {
+    const status = model.version === present ? "present" : model.status;
+    const cells = [
+      ["Version", h("code", { class: "version" }, model.version)],
+      ["Status", h("span", { class: "badge", data: { status } }, status)],
+      ["Made", model.created ? format.moment(model.created) : format.NONE],
+      ["MRR", h("span", { class: "numeric", title: model.measured_on }, format.score(model.mrr))],
+      ["Present then", h("span", { class: "numeric" }, format.score(model.present_mrr))],
+      ["Why", h("span", { class: "reason" }, model.reason ?? format.NONE)],
+      ...(changes ? [["Change", changing(model, present)]] : []),
+    ];
+    return h(
+      "tr",
+      { class: status === "present" ? "present" : null, data: { version: model.version } },
+      cells.map(([head, content]) => h("td", { "data-head": head }, content)),
+    );
+  }
+
+  function changing({ version, status }, present) {
+    if (version === present)
+      return h("span", { class: "hint" }, version === graphNow(graph).version ? "answers now" : "catching up …");
+    // One that did worse than the present one answers only when somebody insists.
+    const force = status === "refused";
+    const promote = () => alter(`Promote ${version}`, "promote", { version, ...(force ? { force } : {}) });
+    return h(
+      "button",
+      { type: "button", class: "small", "aria-label": `Promote ${version}`, on: { click: promote } },
+      force ? "Promote anyway" : "Promote",
     );
   }
 
@@ -160,8 +142,4 @@ export function open(main, { graph }, signal) {
   }, AGAIN);
   signal.addEventListener("abort", () => clearInterval(timer));
   look();
-}
-
-function cell(head, content, kind = null) {
-  return h("td", { "data-head": head, class: kind }, content);
 }

@@ -10,6 +10,7 @@ const MEASURES = [
   ["mrr", "MRR"],
   ["hits@10", "Hits@10"],
 ];
+const SMOOTH = 10; // seconds in a mean
 const LABEL = 14; // characters of a version beside its line
 let measure = "mrr";
 
@@ -28,39 +29,43 @@ export function open(main, { graph }, signal) {
       "div",
       { class: "overview" },
       h(
-        "section",
-        { class: "speed", "aria-label": "Speed" },
-        speed.map((card) => card.element),
-      ),
-      h(
-        "section",
-        { class: "quality", "aria-labelledby": "quality-title" },
+        "div",
+        { class: "charts" },
         h(
-          "div",
-          { class: "section-head" },
+          "section",
+          { class: "speed", "aria-label": "Speed" },
+          speed.map((card) => card.element),
+        ),
+        h(
+          "section",
+          { class: "quality", "aria-labelledby": "quality-title" },
           h(
             "div",
-            {},
-            h("h2", { id: "quality-title" }, "How good are the answers?"),
+            { class: "section-head" },
             h(
-              "p",
-              { class: "hint" },
-              "Each answer is marked when the truth arrives in the stream: the last 1,000 of each kind.",
+              "div",
+              {},
+              h("h2", { id: "quality-title" }, "How good are the answers?"),
+              h(
+                "p",
+                { class: "hint" },
+                "Each answer is marked when the truth arrives in the stream: the last 1,000 of each kind.",
+              ),
             ),
+            choice(() => show()),
           ),
-          choice(() => show()),
-        ),
-        h(
-          "p",
-          { class: "legend" },
-          h("span", { class: "key model" }, "model"),
-          h("span", { class: "key heuristic" }, "recurrency heuristic: what happened most recently happens again"),
-          h("span", { class: "key mark" }, "another version took over"),
-        ),
-        h(
-          "div",
-          { class: "slices" },
-          slices.map((card) => card.element),
+          h(
+            "p",
+            { class: "legend" },
+            h("span", { class: "key model" }, "model"),
+            h("span", { class: "key heuristic" }, "recurrency heuristic: what happened most recently happens again"),
+            h("span", { class: "key mark" }, "another version took over"),
+          ),
+          h(
+            "div",
+            { class: "slices" },
+            slices.map((card) => card.element),
+          ),
         ),
       ),
       latest,
@@ -114,14 +119,25 @@ function choice(changed) {
 // -- speed --------------------------------------------------------------------------------------------------------
 
 function throughput(signal) {
-  return tile("Throughput", "events and predictions per second", signal, {
+  return tile("Throughput", "mean of the last ten seconds", signal, {
     lines: [
       { name: "events/s", color: "--model", fill: "--model-soft" },
       { name: "predictions/s", color: "--second" },
     ],
+    // A stream may come in gusts, and a number that jumps cannot be read.
+    history: () => smooth(known.history, ["events_per_s", "predictions_per_s"]),
     read: (sample) => [sample.events_per_s, sample.predictions_per_s],
     main: (sample) => [format.rate(sample.events_per_s), "events/s"],
     side: (sample) => [["predictions/s", format.rate(sample.predictions_per_s), "second"]],
+  });
+}
+
+/** Samples with the means of the last few seconds instead of the values at these keys. */
+function smooth(history, keys) {
+  return history.map(({ t }, i) => {
+    const recent = history.slice(Math.max(0, i + 1 - SMOOTH), i + 1);
+    const mean = (key) => recent.reduce((sum, sample) => sum + sample[key], 0) / recent.length;
+    return { t, ...Object.fromEntries(keys.map((key) => [key, mean(key)])) };
   });
 }
 
@@ -129,7 +145,7 @@ function lag(signal) {
   return tile("Lag", "events that wait in the log", signal, {
     lines: [{ name: "events", color: "--model", fill: "--model-soft" }],
     read: (sample) => [sample.lag],
-    main: (sample) => [format.rate(sample.lag), "events behind"],
+    main: (sample) => [format.rate(sample.lag), "events"],
     side: (sample) => [["dead letters/s", format.rate(sample.dead_letters_per_s), ""]],
     floor: 10,
   });
@@ -141,27 +157,26 @@ function latency(signal) {
       { name: "95 % below", color: "--model", fill: "--model-soft" },
       { name: "half below", color: "--second" },
     ],
-    read: (sample) => [ms(sample.latency_p95), ms(sample.latency_p50)],
+    read: (sample) => [sample.latency_p95, sample.latency_p50],
     // The last second that had an answer: a pause is no change of speed.
-    latest: (history) => history.findLast((sample) => sample.latency_p95 !== null && sample.latency_p95 !== undefined),
+    latest: (samples) => samples.findLast((sample) => sample.latency_p95 !== null && sample.latency_p95 !== undefined),
     main: (sample) => [format.seconds(sample.latency_p95), "p95"],
     side: (sample) => [["p50", format.seconds(sample.latency_p50), "second"]],
-    suffix: " ms",
+    suffix: "s",
   });
 }
 
-const ms = (value) => (value === null || value === undefined ? null : value * 1000);
-
-function tile(title, hint, signal, { lines, read, main, side, latest = (history) => history.at(-1), floor, suffix }) {
+function tile(
+  title,
+  hint,
+  signal,
+  { lines, history = () => known.history, read, main, side, latest = (samples) => samples.at(-1), floor, suffix },
+) {
   const number = h("span", { class: "number" }, format.NONE);
   const unit = h("span", { class: "unit" });
   const beside = h("dl", { class: "beside" });
   const host = h("div", { class: "chart" });
-  const chart = lineChart(
-    host,
-    { label: `${title}, ${hint}`, lines, floor, suffix, xFormat: "%H:%M", height: 130 },
-    signal,
-  );
+  const chart = lineChart(host, { label: `${title}, ${hint}`, lines, floor, suffix, height: 130 }, signal);
   return {
     element: h(
       "article",
@@ -172,7 +187,8 @@ function tile(title, hint, signal, { lines, read, main, side, latest = (history)
       host,
     ),
     show() {
-      const sample = latest(known.history);
+      const samples = history();
+      const sample = latest(samples);
       if (!sample) return;
       const [value, what] = main(sample);
       setText(number, value);
@@ -185,9 +201,9 @@ function tile(title, hint, signal, { lines, read, main, side, latest = (history)
         );
       }
       sides.forEach(([, text], i) => setText(beside.children[i].lastChild, text));
-      const rows = known.history.map(read);
+      const rows = samples.map(read);
       chart.update({
-        x: known.history.map((one) => localTime(one.t)),
+        x: samples.map((one) => localTime(one.t)),
         y: lines.map((_, i) => rows.map((row) => row[i] ?? null)),
         summary: [`${value} ${what}`, ...sides.map(([name, text]) => `${text} ${name}`)].join(", "),
       });
@@ -208,7 +224,7 @@ function quality(graph, slice, title, signal) {
     { name: "model", color: "--model" },
     { name: "heuristic", color: "--heuristic", dash: "dash" },
   ];
-  const chart = lineChart(host, { label: title, lines, xFormat: "%H:%M", hover: ".3f", height: 230 }, signal);
+  const chart = lineChart(host, { label: title, lines, hover: ".3f", height: 230 }, signal);
   return {
     element: h(
       "article",

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from adatkg_core.announcements import Verdict
 from adatkg_core.bundle import Bundle
 from adatkg_core.messages import encode_fact, encode_query
 from adatkg_core.model_store import ModelStore
@@ -20,6 +21,7 @@ from tests.end_to_end.world import GRAPH, VERSION, Event, Worker, World, small_b
 
 TOKEN = "a-token-for-tests"
 SECOND = "small-2"
+WORSE = "small-3"  # by its own verdict
 TIMES = 3_000  # of the replay: at two a second far more than any run of the tests lasts
 
 # Everything in this graph tries to be more than a text.
@@ -62,7 +64,9 @@ def running_system(bootstrap: str, folder: Path) -> Iterator[Live]:
     world = World(bootstrap, folder)
     world.add_model("g")
     store = ModelStore(str(world.models))
-    store.put("g", Bundle(small_model(small_config(), seed=9), GRAPH.relations, (), SECOND), None)
+    for version in (SECOND, WORSE):
+        store.put("g", Bundle(small_model(small_config(), seed=9), GRAPH.relations, (), version), None)
+    store.add_note("g", WORSE, scores=asdict(Verdict("all", 0.0, 0.1, 0.2)), reason="worse than the present one")
     store.put(ODD, replace(small_bundle(), relations=ODD_RELATIONS), None)
     store.make_present(ODD, VERSION)
     write_dataset(synthesize(60, len(GRAPH.relations), TIMES, 4, seed=3), folder / "data")

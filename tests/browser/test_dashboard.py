@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.live import NOT_JSON, ODD, ODD_NAMES, ODD_RELATIONS, SECOND, TOKEN, UNKNOWN, Live
+from tests.browser.live import NOT_JSON, ODD, ODD_NAMES, ODD_RELATIONS, SECOND, TOKEN, UNKNOWN, WORSE, Live
 from tests.browser.visit import Visit, visiting
 from tests.end_to_end.world import GRAPH as SMALL
 from tests.end_to_end.world import VERSION, World, stream_of
@@ -102,7 +102,7 @@ def test_an_entity_opens_from_a_prediction_and_leads_on(visit: Visit) -> None:
     name = other.inner_text()
     other.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
-    page.get_by_role("link", name="Ask what it will do").click()
+    page.get_by_role("link", name="Ask what they will do").click()
     expect(page.get_by_label("Subject", exact=True)).to_have_value(name)
     page.go_back()
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
@@ -150,7 +150,7 @@ def test_a_question_is_answered_with_the_keyboard_alone(visit: Visit) -> None:
 
 def test_a_newcomer_is_answered_from_its_name_and_a_refusal_names_the_remedy(visit: Visit) -> None:
     page = visit.open("#/ask/g")
-    page.get_by_label("Who will act on it?").check()
+    page.get_by_label("Who will act on them?").check()
     page.get_by_label("Object", exact=True).fill("Nobody has heard of me")
     page.get_by_label("Relation", exact=True).fill(SMALL.relations[1])
     page.get_by_label("Candidates").fill("3")
@@ -185,6 +185,19 @@ def test_promotion_is_refused_without_the_token_and_swaps_the_model_with_it(visi
     page.get_by_role("button", name="Roll back").click()
     expect(page.locator("#version")).to_have_text(VERSION)
     expect(dialog).to_have_count(0)
+
+
+def test_a_bundle_that_did_worse_answers_only_for_one_who_insists(visit: Visit) -> None:
+    page = visit.open("#/models/g")
+    visit.page.evaluate("value => sessionStorage.setItem('adatkg-token', value)", TOKEN)
+    row = page.locator(f"tr[data-version='{WORSE}']")
+    expect(row).to_contain_text("refused")
+    expect(row).to_contain_text("0.100")
+    row.get_by_text("Promote anyway").click()
+    expect(page.locator("#version")).to_have_text(WORSE)
+    expect(row).to_contain_text("answers now")
+    page.get_by_role("button", name="Roll back").click()
+    expect(page.locator("#version")).to_have_text(VERSION)
 
 
 def test_a_swap_is_marked_in_the_charts_with_its_version(visit: Visit, live: Live) -> None:

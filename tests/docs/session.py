@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import re
@@ -10,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +16,9 @@ from pathlib import Path
 import yaml
 
 from adatkg_core.cache_folder import default_cache
-from adatkg_core.config import Config, config_from_dict
-from adatkg_core.sections import read_section
-from streams.connection import KafkaSettings
+from adatkg_core.config import config_from_dict
+from adatkg_core.sections import MODEL_SECTIONS, read_file
+from streams.connection import kafka_settings
 from streams.kafka_config import choose_port
 from streams.kafka_jars import ensure_jars
 from streams.settings import load_settings
@@ -82,7 +80,7 @@ class Session:
             elif block.language in ("sh", "python"):
                 self._do(block)
             else:
-                check_document(block)
+                check_document(block, self._folder)
                 self._save(block)
             print(f"{block.where}: {time.monotonic() - began:.1f} s")  # shown when a later one fails
 
@@ -202,20 +200,19 @@ def look_up(block: Block) -> None:
         assert problem is None, f"{block.where}: {' '.join(words)}: {problem}"
 
 
-def check_document(block: Block) -> None:
-    """See that a file which a reader shall write is one that the program reads."""
+def check_document(block: Block, folder: Path) -> None:
+    """See that a file which a reader shall write is one that the program reads; it is put into this folder."""
     if block.language == "json":
         json.loads(block.body)
     elif block.language == "yaml":
         yaml.safe_load(block.body)
     elif block.language == "toml":
-        values = tomllib.loads(block.body)
-        shaping = {field.name for field in dataclasses.fields(Config)}
-        unknown = values.keys() - shaping - {"kafka", "stream"}
-        assert not unknown, f"{block.where}: unknown sections {unknown}"
-        config_from_dict({name: section for name, section in values.items() if name in shaping}, block.where)
-        load_settings(None, values.get("stream", {}), {})
-        read_section(KafkaSettings, values.get("kafka", {}), block.where)
+        path = folder / "page.toml"
+        path.write_text(block.body, "utf-8")
+        load_settings(path, {}, {})
+        kafka_settings(path, {})
+        shaping = {name: section for name, section in read_file(path).items() if name in MODEL_SECTIONS}
+        config_from_dict(shaping, block.where)
 
 
 def _holds(text: str, wanted: Iterable[str]) -> bool:

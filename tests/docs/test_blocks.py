@@ -168,9 +168,9 @@ cat count
 
 def test_documents_are_checked_by_what_reads_them(tmp_path: Path) -> None:
     (good,) = blocks_of(page(tmp_path, "```toml\n[train]\nepochs = 2\n[stream]\nlate = 'refuse'\n```\n"))
-    check_document(good)
+    check_document(good, tmp_path)
     (bad,) = blocks_of(page(tmp_path, "```toml\n[stream]\nlate = 'maybe'\n```\n"))
     with pytest.raises(Exception, match="late"):
-        check_document(bad)
+        check_document(bad, tmp_path)
     (script,) = blocks_of(page(tmp_path, "<!-- run: parse only, because x y -->\n```python\nimport os\n```\n"))
     look_up(script)

@@ -9,7 +9,7 @@ from tests.docs.blocks import page_before
 from tests.docs.command_lines import REPOSITORY
 from tests.docs.session import Session
 
-PAGES = [REPOSITORY / "CONTRIBUTING.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
+PAGES = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
 pytestmark = pytest.mark.timeout(900)  # a page that others go on from trains for real
 
 
@@ -42,17 +42,6 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     assert not problems, "\n".join(problems)
 
 
-def _group(page: Path) -> str:
-    before = page_before(page)
-    return _group(before) if before else page.stem
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, id=str(page.relative_to(REPOSITORY)), marks=pytest.mark.xdist_group(_group(page)))
-        for page in PAGES
-    ],
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_what_a_page_says_works_as_it_stands_there(reader: Reader, page: Path) -> None:
     reader.follow(page)
