@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,18 +13,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from adatkg_core.clock import DAY, Clock, clock_from_dict
+from adatkg_core.clock import DAY, Clock, readable
 from adatkg_core.errors import InputError
-from adatkg_core.quadruples import Names, parse_names, read_quadruples
+from adatkg_core.layouts import USUAL, detect
 
 Facts = NDArray[np.int64]
 Split = Literal["train", "valid", "test"]
-
-ENTITY_FILE = "entity2id.txt"
-RELATION_FILE = "relation2id.txt"
-CAMEO_FILE = "relation2id_cameo_names.txt"
-CLOCK_FILE = "clock.json"
-LAYOUT = f"train.txt, valid.txt, test.txt, {ENTITY_FILE}, {RELATION_FILE}"
 
 # GDELT writes who an actor is in codes around an "@", for example "EGYPT (EGY@ OPP REF)" or "IMAM (@ MIL)".
 _ACTOR_CODES = re.compile(r"\s*\([^()@]*@[^()]*\)\s*$")
@@ -43,6 +36,8 @@ class Dataset:
     granularity: str  # what a tick is: "day", "15 minutes", or "tick" when the files do not tell
     bounds: tuple[int, int] | None = None  # first ticks of valid and test, where they are not those of 5:2:3
     calendar: Clock | None = None  # where the folder says it
+    layout: str = ""  # what its folder was taken for, in words
+    notes: tuple[str, ...] = ()  # what is worth knowing of its files
 
     @property
     def n_entities(self) -> int:
@@ -99,9 +94,9 @@ def up_to(dataset: Dataset, last: int, share: float) -> Dataset:
         raise InputError(f"window is {share}: give a share between 0 and 1")
     facts = dataset.facts[dataset.facts[:, 3] <= last].copy()
     if not len(facts):
+        wanted, begin, end = (readable(dataset.clock, int(time)) for time in (last, *dataset.times[[0, -1]]))
         raise InputError(
-            f"data set {dataset.name}: nothing happened up to time {last}; its times are {dataset.times[0]} to "
-            f"{dataset.times[-1]}"
+            f"data set {dataset.name}: nothing happened up to time {wanted}; it goes from {begin} to {end}"
         )
     met, ends = np.unique(facts[:, [0, 2]], return_inverse=True)
     facts[:, [0, 2]] = ends.reshape(-1, 2)
@@ -131,45 +126,23 @@ def load_dataset(name_or_path: str) -> Dataset:
     if not folder.exists():
         raise InputError(
             f"no data set {name_or_path!r}: the shipped names are {', '.join(shipped_names())}; "
-            f"otherwise give the path of a folder with {LAYOUT}"
+            f"otherwise give the path of a folder with {USUAL}"
         )
     if not folder.is_dir():
-        raise InputError(f"{folder} is a file: give the folder that holds {LAYOUT}")
+        raise InputError(f"{folder} is a file: give the folder that holds {USUAL}")
     return load_folder(folder)
 
 
 def load_folder(folder: Path) -> Dataset:
-    """Read a folder in the usual benchmark layout; `train.txt` alone also counts as a data set.
-
-    A folder with a `clock.json` leaves nothing to be guessed: its names are literal and its times are ticks of
-    that clock, or of no calendar where it holds `null`.
-    """
-    parts = [folder / "train.txt"]
-    if (folder / "valid.txt").exists() or (folder / "test.txt").exists():
-        parts += [folder / "valid.txt", folder / "test.txt"]
-    missing = [p.name for p in (*parts, folder / ENTITY_FILE, folder / RELATION_FILE) if not p.is_file()]
-    if missing:
-        raise InputError(f"{folder} lacks {', '.join(missing)}: a data set folder holds {LAYOUT}")
-
-    literal = (folder / CLOCK_FILE).is_file()
-    entities = _names(folder / ENTITY_FILE, literal)
-    relations = _names(folder / RELATION_FILE, literal)
-    cameo = folder / CAMEO_FILE
-    if cameo.is_file():
-        worded = _names(cameo, literal)
-        if len(worded) != len(relations):
-            raise InputError(
-                f"{cameo} names {len(worded)} relations but {RELATION_FILE} has {len(relations)}: "
-                "make them agree or remove the first"
-            )
-        relations = worded
-    facts = np.concatenate([read_quadruples(part, len(entities), len(relations)) for part in parts])
-    if not len(facts):
-        raise InputError(f"{folder} has no facts: train.txt must hold at least one quadruple")
-    name = folder.resolve().name
-    if literal:
-        return dataset_of_ticks(name, entities, relations, facts, _read_clock(folder / CLOCK_FILE))
-    return make_dataset(name, entities, relations, facts)
+    """Read a folder in any of the layouts that benchmarks are published in; a train file alone is enough."""
+    layout = detect(folder)
+    read = layout.read(folder)
+    name, times = folder.resolve().name, read.times
+    if times.granularity is None:
+        dataset = make_dataset(name, read.entities, read.relations, read.facts)
+    else:
+        dataset = dataset_of_ticks(name, read.entities, read.relations, read.facts, times.clock, times.granularity)
+    return replace(dataset, layout=layout.name, notes=read.notes)
 
 
 def make_dataset(
@@ -186,31 +159,18 @@ def make_dataset(
 
 
 def dataset_of_ticks(
-    name: str, entities: Sequence[str], relations: Sequence[str], facts: Facts, calendar: Clock | None
+    name: str,
+    entities: Sequence[str],
+    relations: Sequence[str],
+    facts: Facts,
+    calendar: Clock | None,
+    granularity: str | None = None,
 ) -> Dataset:
     """Order facts whose times are ticks of this calendar, or of none."""
     ordered = facts[np.argsort(facts[:, 3], kind="stable")]
-    granularity = calendar.granularity if calendar else "tick"
+    if granularity is None:
+        granularity = calendar.granularity if calendar else "tick"
     return Dataset(name, tuple(entities), tuple(relations), ordered, 1, granularity, calendar=calendar)
-
-
-def _read_clock(path: Path) -> Clock | None:
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path} cannot be read as JSON ({error}): write an ISO `origin` and whole `seconds`"
-        ) from error
-    return clock_from_dict(values, str(path))
-
-
-def _names(path: Path, literal: bool) -> Names:
-    """Names by id; underscores become spaces in a file that uses them in place of spaces, unless it is literal."""
-    names = parse_names(path)
-    # Only then: it keeps the names distinct, and a file with spaces means its underscores.
-    if not literal and not any(" " in name for name in names):
-        names = tuple(name.replace("_", " ") for name in names)
-    return names
 
 
 def _granularity(name: str, step: int) -> str:
@@ -220,6 +180,8 @@ def _granularity(name: str, step: int) -> str:
         return "15 minutes"
     if step == 24 or (step == 1 and "icews" in lowered):
         return "day"
+    if step == 1 and any(one in lowered for one in ("yago", "wiki", "smallpedia")):
+        return "year"
     return "tick"
 
 

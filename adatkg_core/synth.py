@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from adatkg_core.datasets import CLOCK_FILE, ENTITY_FILE, RELATION_FILE, Dataset
+from adatkg_core.datasets import Dataset
 from adatkg_core.errors import InputError
+from adatkg_core.layouts import CLOCK_FILE, ENTITY_FILE, RELATION_FILE
 
 _TYPES = ("Minister", "Army", "Bank", "Newspaper", "Union", "Court", "Police", "Farmer", "Student", "Rebel")
 _PLACES = ("Arden", "Borealia", "Cintra", "Dorne", "Elbonia", "Freedonia", "Genovia", "Hyrkania")

@@ -72,7 +72,7 @@ def test_what_was_known_at_a_time_has_its_newest_times_as_valid_and_no_test(icew
         [37, 38, 39, 40],
         [],
     ]
-    with pytest.raises(InputError, match="nothing happened up to time 0; its times are 1 to 365"):
+    with pytest.raises(InputError, match="nothing happened up to time 2013-12-31; it goes from 2014-01-01 to"):
         up_to(icews14, 0, 0.1)
     with pytest.raises(InputError, match="window is 1"):
         up_to(icews14, 40, 1)
