@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
-import unicodedata
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -19,14 +17,23 @@ from adatkg_core.clock import Clock
 from adatkg_core.csv_rows import ROLES, NumberedRow, Progress, Row, Table, open_table
 from adatkg_core.datasets import Dataset, Facts, dataset_of_ticks
 from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.imported_names import EMPTY, NOT_TEXT, ImportedNames
+from adatkg_core.local_times import lone_times, moments
 from adatkg_core.oddities import EXAMPLES, Odd, Oddities
 from adatkg_core.synth import check_target, first_of_each, write_dataset
-from adatkg_core.time_formats import READABLE, ColumnForm, Form, column_form, parse_granularity, read_time, to_ticks
+from adatkg_core.time_formats import (
+    READABLE,
+    ColumnForm,
+    Form,
+    column_form,
+    offset_of,
+    parse_granularity,
+    read_time,
+    seconds_of,
+    to_ticks,
+)
+from adatkg_core.zones import ZoneChoice, choose_zone, parse_zone, zone_of
 
-# A byte order mark too: at the start of a file of names it would not survive.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ufeff]")
-_UNDECODED = re.compile("[\udc80-\udcff]")
-_EMPTY, _NOT_TEXT = -1, -2
 _TIMES_KEPT = 1 << 16  # the texts of a tick come together, so that more would only cost memory
 
 
@@ -36,6 +43,7 @@ class Imported:
 
     dataset: Dataset
     time_format: str
+    zone: ZoneChoice | None  # None where the times are ticks
     skipped: int
     odd: list[Odd]
 
@@ -53,6 +61,8 @@ class Imported:
             "last": clock.iso(last) if clock else last,
             "time_format": self.time_format,
             "granularity": self.dataset.granularity,
+            "zone": self.zone.shown if self.zone else None,
+            "zone_from": self.zone.source if self.zone else None,
             "skipped": self.skipped,
             "odd": [odd.as_dict() for odd in self.odd],
         }
@@ -64,6 +74,7 @@ def import_csv(
     *,
     columns: Mapping[str, str] | None = None,
     granularity: str = "auto",
+    zone: str | None = None,
     delimiter: str = "auto",
     encoding: str = "utf-8",
     replace: bool = False,
@@ -72,14 +83,16 @@ def import_csv(
     """Make the data set `folder` from a table of events; it appears when it is whole.
 
     `columns` says for subject, relation, object and time the name or number of a column where the header does not.
+    `zone` is what times without an offset are of, and what all are shown in; else it is the offset that all have.
     """
     folder = folder.expanduser().resolve()
     seconds = parse_granularity(granularity)
+    zone = parse_zone(zone)
     if not replace and folder.is_dir() and any(folder.iterdir()):
         raise InputError(f"{folder} exists already: choose another --out, or replace it by --replace")
     check_target(folder, replace=replace)
     with open_table(source, columns or {}, delimiter, encoding, on_progress) as (table, rows):
-        read = _Reading(table, encoding)
+        read = _Reading(table, encoding, zone)
         read.take(rows)
     imported = read.result(folder.name, seconds)
     try:
@@ -89,62 +102,17 @@ def import_csv(
     return imported
 
 
-class _Names(dict[str, int]):
-    """Texts as they stand in the table, each with the id of its name; or why it has none."""
-
-    def __init__(self, kind: str, odd: Oddities) -> None:
-        super().__init__()
-        self.kind = kind
-        self.names: dict[str, int] = {}
-        self.lines = array("q")  # where each name was met first
-        self.line = 0  # of the row that is being read
-        self._odd = odd
-
-    def __missing__(self, text: str) -> int:
-        name = text.strip()
-        if _UNDECODED.search(name):
-            return _NOT_TEXT
-        dirty = _CONTROL.search(name)
-        if dirty:
-            name = _CONTROL.sub(" ", name).strip()
-        if not name:
-            return _EMPTY
-        key = self.names.setdefault(name, len(self.names))
-        if key == len(self.lines):
-            self.lines.append(self.line)
-        if dirty:
-            # Not remembered, so that each row is counted.
-            self._odd.add("control characters, now spaces", self.line, repr(text)[1:-1], skipped=False)
-        else:
-            self[text] = key
-        return key
-
-    def used(self, ids: Facts) -> tuple[list[str], Facts]:
-        """The names of these ids, which are numbered again without gaps; their order stays."""
-        keep = np.zeros(len(self.names), bool)
-        keep[ids] = True
-        kept = [name for name, used in zip(self.names, keep.tolist(), strict=True) if used]
-        self._tell_twins(kept)
-        return kept, np.cumsum(keep)[ids] - 1
-
-    def _tell_twins(self, kept: list[str]) -> None:
-        first: dict[str, str] = {}
-        for name in kept:
-            plain = "".join(unicodedata.normalize("NFC", name).casefold().split())
-            if (twin := first.setdefault(plain, name)) != name:
-                kind = f"{self.kind} that differ only in case or spaces"
-                self._odd.add(kind, self.lines[self.names[name]], f"{name} | {twin}", skipped=False)
-
-
 class _Reading:
     """The rows of one table as arrays, and the oddities that were met."""
 
-    def __init__(self, table: Table, encoding: str) -> None:
+    def __init__(self, table: Table, encoding: str, zone: str | None) -> None:
         self._table = table
         self._encoding = encoding
+        self._zone = zone
+        self._offsets: set[str | None] = set()
         self._odd = Oddities()
-        self._entities = _Names("entities", self._odd)
-        self._relations = _Names("relations", self._odd)
+        self._entities = ImportedNames("entities", self._odd)
+        self._relations = ImportedNames("relations", self._odd)
         self._columns = [array("q") for _ in range(5)]  # subject, relation, object, value of the time, line
         self._forms = array("b")
         self._samples: dict[Form, list[tuple[int, str]]] = {}  # which forms are odd is known at the end
@@ -167,13 +135,15 @@ class _Reading:
             entities.line = relations.line = line
             subject, relation, object_, text = entities[row[s_at]], relations[row[r_at]], entities[row[o_at]], row[t_at]
             if subject < 0 or relation < 0 or object_ < 0 or not text or text.isspace():
-                self._skip(line, row, (subject, relation, object_, _EMPTY))
+                self._skip(line, row, (subject, relation, object_, EMPTY))
                 continue
             time = times.get(text)
             if time is None:
                 if len(times) == _TIMES_KEPT:
                     times.clear()
                 time = times[text] = read_time(text)
+                if time[0] is Form.ZONED:
+                    self._offsets.add(offset_of(text))
                 samples = self._samples.setdefault(time[0], [])
                 if len(samples) < EXAMPLES:
                     samples.append((line, text.strip()))
@@ -200,13 +170,17 @@ class _Reading:
         if 2 * self._odd.skipped > self._rows:
             raise self._too_little()
         subject, relation, object_, value, line = (np.asarray(column)[kept] for column in self._columns)
-        ticks, clock = to_ticks(form, value, seconds)
+        zone = None if form.ticks else choose_zone(self._zone, self._offsets)
+        if zone is not None:
+            value = self._moments(form, forms[kept], value, line)
+            self._tell_lone(form, value, line)
+        ticks, clock = to_ticks(form, value, seconds, zone.name if zone else None)
         entities, ids = self._entities.used(np.concatenate([subject, object_]))
         relations, relation = self._relations.used(relation)
         facts = np.column_stack([ids[: len(line)], relation, ids[len(line) :], ticks])
         self._tell_repeats(facts, line, entities, relations, clock)
         dataset = dataset_of_ticks(name, entities, relations, facts, clock)
-        return Imported(dataset, form.name, self._odd.skipped, self._odd.all())
+        return Imported(dataset, form.name, zone, self._odd.skipped, self._odd.all())
 
     def _refused(self, line: int, row: Row, width: int) -> bool:
         """Whether a row of another width is of no use; empty cells at the end do no harm."""
@@ -221,8 +195,8 @@ class _Reading:
         role, at, why = next(
             (role, at, why) for role, at, why in zip(ROLES, self._table.columns, found, strict=True) if why < 0
         )
-        kind = f"empty {role}" if why == _EMPTY else f"{role} is not {self._encoding} text"
-        self._odd.add(kind, line, row[at] if why == _NOT_TEXT else " | ".join(row), skipped=True)
+        kind = f"empty {role}" if why == EMPTY else f"{role} is not {self._encoding} text"
+        self._odd.add(kind, line, row[at] if why == NOT_TEXT else " | ".join(row), skipped=True)
 
     def _of_one_form(self, form: ColumnForm, forms: NDArray[np.int8], found: Counter[Form]) -> NDArray[np.bool_]:
         """Which rows have their time in the column's form; the others are told of."""
@@ -230,9 +204,36 @@ class _Reading:
             kind = f"time in another form than {form.name}"
             self._odd.add_many(kind, found[other], self._samples[other], skipped=True)
         if Form.ZONED in found and Form.NAIVE in form.forms:
-            kind = "times without a zone among others, taken as UTC"
+            kind = f"times without a zone among others, taken as {self._zone or 'UTC'}"
             self._odd.add_many(kind, found[Form.NAIVE], self._samples.get(Form.NAIVE, ()), skipped=False)
         return np.isin(forms, (*form.forms, *form.also))
+
+    def _moments(self, form: ColumnForm, forms: NDArray[np.int8], value: Facts, line: Facts) -> Facts:
+        """Times without an offset as moments, where they are those of a zone; dates stay as they are."""
+        walls = np.isin(forms, (Form.NAIVE, Form.SLASH_TIME))
+        if self._zone is None or form.dates or not walls.any():
+            return value
+        found = moments(value[walls], zone_of(self._zone))
+        for kind, rows in (
+            (f"times that {self._zone} has twice, taken as the first", found.twice),
+            (f"times that {self._zone} skips, taken as if it did not", found.never),
+        ):
+            self._tell_times(kind, line[walls][rows], value[walls][rows])
+        value = value.copy()
+        value[walls] = found.micros
+        return value
+
+    def _tell_lone(self, form: ColumnForm, value: Facts, line: Facts) -> None:
+        since_1970 = seconds_of(form, value)
+        rows = lone_times(since_1970)
+        self._tell_times("time years away from all others", line[rows], since_1970[rows] * 1_000_000)
+
+    def _tell_times(self, kind: str, line: Facts, micros: Facts) -> None:
+        shown = Clock(seconds=1)
+        first = zip(line[:EXAMPLES].tolist(), (micros[:EXAMPLES] // 1_000_000).tolist(), strict=True)
+        self._odd.add_many(
+            kind, len(line), ((n, shown.iso(at).removesuffix("+00:00")) for n, at in first), skipped=False
+        )
 
     def _tell_repeats(
         self, facts: Facts, line: Facts, entities: list[str], relations: list[str], clock: Clock | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
 
 import numpy as np
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from adatkg_core.clock import DAY, WEEK, Clock, parse_iso
 from adatkg_core.errors import InputError
+from adatkg_core.local_times import moments, wall_seconds
+from adatkg_core.zones import offset_name, zone_of
 
 Integers = NDArray[np.int64]
 
@@ -95,6 +97,11 @@ def read_time(text: str) -> tuple[Form, int]:
     return Form.ZONED if zoned else Form.NAIVE, _micros(when)
 
 
+def offset_of(text: str) -> str | None:
+    """The offset in the text of a time that has one, as the name of a zone; None for UTC."""
+    return offset_name(datetime.fromisoformat(text.strip()))
+
+
 def column_form(counts: dict[Form, int]) -> ColumnForm | None:
     """The form in which most of a column's texts are written, None where none can be read."""
     best = max(_COLUMN_FORMS, key=lambda column: sum(counts.get(form, 0) for form in column.forms))
@@ -113,8 +120,14 @@ def parse_granularity(text: str) -> int | None:
     raise InputError(f"--granularity {text}: use auto, {', '.join(GRANULARITIES)} or a whole number of seconds")
 
 
-def to_ticks(form: ColumnForm, values: Integers, seconds: int | None) -> tuple[Integers, Clock | None]:
-    """Ticks of the values that `read_time` gave, and their clock, which begins at the first of them floored."""
+def to_ticks(
+    form: ColumnForm, values: Integers, seconds: int | None, zone: str | None = None
+) -> tuple[Integers, Clock | None]:
+    """Ticks of the values that `read_time` gave, and their clock, which begins at the first of them floored.
+
+    Ticks of whole days are dates of the zone. Shorter ones begin where its clocks show a multiple of them, as its
+    offset is at the first of the times.
+    """
     if form.ticks:
         if seconds is not None:
             raise InputError(
@@ -122,18 +135,46 @@ def to_ticks(form: ColumnForm, values: Integers, seconds: int | None) -> tuple[I
                 "the times as ISO times"
             )
         return values, None
-    since_1970 = _seconds(form, values)
-    if seconds is None:
-        seconds = DAY if form.dates else _coarsest(np.unique(since_1970))
-    shift = _MONDAY if seconds % WEEK == 0 else 0
-    ticks = (since_1970 - shift) // seconds
-    first = int(ticks.min())
+    since_1970 = shown = seconds_of(form, values)
     try:
-        epoch = Clock(Clock(seconds=1).iso(shift), seconds)
-        clock = Clock(epoch.iso(first), seconds)
+        if zone is not None and form.dates:
+            since_1970 = moments(shown * _MICRO, zone_of(zone)).micros // _MICRO
+        elif zone is not None:
+            shown = wall_seconds(since_1970, zone_of(zone))
+    except OverflowError as error:
+        raise InputError(
+            f"--zone {zone}: a time lies outside its calendar; correct it, or leave the zone out"
+        ) from error
+    if seconds is None:
+        seconds = DAY if form.dates else _coarsest(np.unique(shown))
+    if seconds % DAY:
+        first = int(np.argmin(since_1970))
+        shown = since_1970 + (shown[first] - since_1970[first])
+    shift = _MONDAY if seconds % WEEK == 0 else 0
+    ticks = (shown - shift) // seconds
+    begin = int(ticks.min()) * seconds + shift
+    try:
+        clock = Clock(_begin(begin, seconds, int((shown - since_1970)[0]), zone), seconds, zone)
     except OverflowError as error:
         raise InputError(f"--granularity {seconds}: ticks of it begin before the year 1; take a finer one") from error
-    return ticks - first, clock
+    return ticks - ticks.min(), clock
+
+
+def seconds_of(form: ColumnForm, values: Integers) -> Integers:
+    """Whole seconds since 1970 of the values that `read_time` gave, which are no ticks."""
+    if Form.COMPACT not in form.forms:
+        return values // _MICRO
+    days, where = np.unique(values, return_inverse=True)
+    made: Integers = np.array([_micros(parse_iso(str(day))) // _MICRO for day in days.tolist()], np.int64)
+    return made[where]
+
+
+def _begin(shown: int, seconds: int, ahead: int, zone: str | None) -> str:
+    """The first tick's beginning, of which clocks show this: a date for ticks of days, else a time with its offset."""
+    when = _EPOCH + timedelta(seconds=shown)
+    if seconds % DAY == 0:
+        return when.date().isoformat()
+    return (when - timedelta(seconds=ahead)).astimezone(zone_of(zone)).isoformat()
 
 
 def _read_number(whole: str, fraction: str) -> tuple[Form, int]:
@@ -153,14 +194,6 @@ def _read_number(whole: str, fraction: str) -> tuple[Form, int]:
             return Form.TICK, value
         return Form.COMPACT, value
     return Form.TICK, value
-
-
-def _seconds(form: ColumnForm, values: Integers) -> Integers:
-    if Form.COMPACT not in form.forms:
-        return values // _MICRO
-    days, where = np.unique(values, return_inverse=True)
-    made: Integers = np.array([_micros(parse_iso(str(day))) // _MICRO for day in days.tolist()], np.int64)
-    return made[where]
 
 
 def _coarsest(times: Integers) -> int:

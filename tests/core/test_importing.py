@@ -72,6 +72,8 @@ def test_an_import_loads_with_the_same_names_and_dates(make: Import, tmp_path: P
         "last": "2014-03-09",
         "time_format": "ISO dates",
         "granularity": "day",
+        "zone": "UTC",
+        "zone_from": "no offset in the times",
         "skipped": 0,
         "odd": [],
     }
