@@ -24,6 +24,7 @@ from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Prediction, Query, Recurrent, Refusal
 from adatkg_core.model import AdaTKG, View
 from adatkg_core.recurrency import keeps_counts, score_recurrency
+from adatkg_core.relations import Relations
 from adatkg_core.state import GraphState
 from adatkg_core.tensors import grown
 
@@ -76,7 +77,7 @@ class Engine:
                 f"{model.relation_text.shape[1]}; take the encoder {model.config.model.encoder}"
             )
         self.model = model.eval()
-        self.relations = {name: row for row, name in enumerate(relations)}
+        self.relations = Relations(relations)
         self.encoder = encoder
         self.late, self.max_jump = late, max_jump
         self.device = model.relation_text.device
@@ -306,7 +307,7 @@ class Engine:
 
     def _unfit(self, query: Query) -> Objection | None:
         if query.r not in self.relations:
-            return object_to_relation(query.r)
+            return object_to_relation(query.r, self.relations)
         if (query.s is None) == (query.o is None):
             return "bad-value", "a query gives exactly one of s and o"
         if query.k < 0:

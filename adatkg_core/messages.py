@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from adatkg_core.admission import LAST_TIME
-from adatkg_core.clock import Clock
+from adatkg_core.clock import Clock, iso_of
 from adatkg_core.events import Fact, Prediction, Query
 from adatkg_core.shapes import mismatch
 
@@ -244,8 +244,13 @@ def encode_query(
 # -- predictions ----------------------------------------------------------------------------------------------
 
 
-def encode_prediction(prediction: Prediction, question: Question, graph: str, model: str, source: Source) -> bytes:
-    """The answer to a question as bytes; the same answer from the same source gives the same bytes."""
+def encode_prediction(
+    prediction: Prediction, question: Question, graph: str, model: str, source: Source, clock: Clock | None
+) -> bytes:
+    """The answer to a question as bytes; the same answer from the same source gives the same bytes.
+
+    The question's query holds the tick that was asked about, also where the question said NEXT.
+    """
     return orjson.dumps(
         {
             "v": VERSION,
@@ -257,7 +262,10 @@ def encode_prediction(prediction: Prediction, question: Question, graph: str, mo
                 for one in prediction.top
             ],
             "ranks": prediction.ranks,
+            "tick": question.query.t,
+            "time": iso_of(clock, question.query.t),
             "as_of": prediction.as_of,
+            "as_of_time": iso_of(clock, prediction.as_of),
             "late": prediction.late,
             "model": model,
             "cold_start": prediction.cold_start,
@@ -270,10 +278,12 @@ def encode_prediction(prediction: Prediction, question: Question, graph: str, mo
 
 def decode_prediction(data: bytes | None) -> dict[str, Any]:
     """A prediction's fields, by the names that `PREDICTION` documents. Raises Unusable."""
-    return decode_by(PREDICTION, data, "prediction")
+    return decode_by(PREDICTION, data, "prediction", PREDICTION_LATER)
 
 
-def decode_by(table: dict[str, dict[str, Any]], data: bytes | None, what: str) -> dict[str, Any]:
+def decode_by(
+    table: dict[str, dict[str, Any]], data: bytes | None, what: str, optional: frozenset[str] = frozenset()
+) -> dict[str, Any]:
     """The fields of a message that must be as this table of schemas says. Raises Unusable."""
     if not data:
         raise Unusable("not-json", f"the message is empty: this is no {what}")
@@ -281,10 +291,10 @@ def decode_by(table: dict[str, dict[str, Any]], data: bytes | None, what: str) -
     version = values.get("v")
     if version != VERSION or type(version) is not int:
         raise Unusable("unknown-version", f"v is {_shown(version)}: this program reads version {VERSION}")
-    if missing := [key for key in table if key not in values]:
+    if missing := [key for key in table if key not in values and key not in optional]:
         raise Unusable("missing-field", f"{missing[0]} is missing: this is no {what}")
     for key, schema in table.items():
-        if problem := mismatch(values[key], schema, key):
+        if key in values and (problem := mismatch(values[key], schema, key)):
             raise Unusable("wrong-type", f"{problem}: this is no {what}")
     return values
 
@@ -299,6 +309,7 @@ _ASKED_SCHEMA = {
     "properties": {"id": {"type": "string"}, "r": {"type": "string"}, "t": {"type": ["integer", "string"]}},
     "required": ["id", "r", "t"],
 }
+_CALENDAR_SCHEMA = {"type": ["string", "null"]}
 _SOURCE_SCHEMA = {
     "type": "object",
     "properties": {"partition": {"type": "integer"}, "offset": {"type": "integer"}},
@@ -311,7 +322,10 @@ PREDICTION: dict[str, dict[str, Any]] = {
     "query": {**_ASKED_SCHEMA, "description": "the query as asked"},
     "top": {"type": "array", "items": _ANSWER_SCHEMA, "description": "best first, without what was excluded"},
     "ranks": {"type": "object", "additionalProperties": {"type": "number"}, "description": "of rank_of, filtered"},
+    "tick": {**_TICK_SCHEMA, "description": "the tick asked about, also where the query said `next` or an ISO time"},
+    "time": {**_CALENDAR_SCHEMA, "description": "when that tick begins; null where the graph has no calendar"},
     "as_of": {**_TICK_SCHEMA, "description": "the answer rests on facts with time below this"},
+    "as_of_time": {**_CALENDAR_SCHEMA, "description": "when that tick begins; null where the graph has no calendar"},
     "late": {"type": "boolean", "description": "the query's time was before the watermark"},
     "model": {"type": "string", "description": "version of the bundle that made it"},
     "cold_start": {"type": "boolean", "description": "the entity asked about has no memory yet"},
@@ -319,6 +333,7 @@ PREDICTION: dict[str, dict[str, Any]] = {
     "interactions": {"type": "integer", "description": "facts seen of the entity asked about"},
     "source": {**_SOURCE_SCHEMA, "description": "where the query stands in the events' log"},
 }
+PREDICTION_LATER = frozenset(("tick", "time", "as_of_time"))  # logs may hold predictions written before 0.2.0
 
 # -- private --------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from adatkg_core.errors import InputError
 
@@ -78,6 +79,14 @@ def check_section(cls: type, values: Mapping[str, Any], where: str) -> dict[str,
 
 
 def _typed(hint: Any, value: Any, shown: str) -> Any:
+    if get_origin(hint) in (Union, UnionType):
+        problems = []
+        for one in get_args(hint):
+            try:
+                return _typed(one, value, shown)
+            except InputError as error:
+                problems.append(str(error).removeprefix(f"{shown}: must be "))
+        raise InputError(f"{shown}: must be {' or '.join(problems)}")
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
             raise InputError(f"{shown}: must be one of {', '.join(map(str, get_args(hint)))}")

@@ -28,7 +28,7 @@ def written(tmp_path: Path, text: str) -> str:
 
 def test_the_configurations_of_the_paper_and_ours_are_shipped() -> None:
     papers = {f"paper-{name}" for name in ("icews14", "icews18", "icews05-15", "gdelt")}
-    assert set(shipped_configs()) >= papers | {"live", "tiny"}
+    assert set(shipped_configs()) >= papers | {"live", "recall", "tiny"}
 
 
 @pytest.mark.parametrize("name", shipped_configs())
@@ -38,6 +38,10 @@ def test_a_shipped_configuration_loads_and_survives_its_plain_form(name: str) ->
     if name.startswith("paper"):
         assert not config.recall.enabled
         assert (config.train.protocol, config.model.timing, config.model.memory) == ("snapshot", "before", "ema")
+
+
+def test_recall_is_live_without_the_model() -> None:
+    assert load_config("recall") == load_config("live", {"model.enabled": False})
 
 
 @pytest.mark.parametrize(
