@@ -24,7 +24,7 @@ from aiokafka.errors import KafkaError
 from adatkg_core.errors import AdatkgError
 from replay.sequence import ReplaySequence
 from streams.connection import Connection
-from streams.log import partition_of
+from streams.partitions import partition_of
 from streams.topics import unreachable
 
 REPLAY_HEADER, NUMBER_HEADER = "replay", "seq"
@@ -40,6 +40,7 @@ _STEP = 0.05  # seconds until a wait looks whether to stop
 _REPORT_EVERY = 0.1  # seconds
 
 Report = Callable[[int, int], None]
+Hold = Callable[[], bool]
 log = structlog.get_logger()
 
 
@@ -77,12 +78,14 @@ def publish(
     speed: float | None = None,
     stop: threading.Event | None = None,
     report: Report = lambda done, total: None,
+    hold: Hold = lambda: False,
 ) -> Published:
     """Publish the messages from `start` on, `speed` ticks a second or all at once, until done or `stop` is set.
 
-    Raises AdatkgError when a message cannot be delivered; all before it are in the log then, and none behind it.
+    With a speed, no further time begins while `hold` says so, and the schedule moves back by as much. Raises
+    AdatkgError when a message cannot be delivered; all before it are in the log then, and none behind it.
     """
-    return asyncio.run(_publish(sequence, connection, topic, start, speed, stop or threading.Event(), report))
+    return asyncio.run(_publish(sequence, connection, topic, start, speed, stop or threading.Event(), report, hold))
 
 
 async def _publish(
@@ -93,6 +96,7 @@ async def _publish(
     speed: float | None,
     stop: threading.Event,
     report: Report,
+    hold: Hold,
 ) -> Published:
     total, lag, told = len(sequence), 0.0, 0.0
 
@@ -109,11 +113,12 @@ async def _publish(
             raise AdatkgError(f"topic {topic}: nothing can be learned of it ({error!r}); check the broker") from error
         partition = partition_of(sequence.graph, len(partitions))
         outbox = _Outbox(producer, topic, partition, sequence, start, stop)
-        began = time.perf_counter()
+        began = schedule = time.perf_counter()
         first = sequence.time_of(start) if start < total else 0
         for now, messages in sequence.blocks(start):
             if speed is not None:
-                lag = await outbox.wait_until(began + (now - first) / speed)
+                lag = await outbox.wait_until(schedule + (now - first) / speed)
+                schedule += await outbox.wait_while(hold)
             for value in messages:
                 if not outbox.put(value):
                     await outbox.send()
@@ -195,6 +200,13 @@ class _Outbox:
                 await asyncio.wait((self._flying,), timeout=min(left, _STEP))
         return max(0.0, time.perf_counter() - due)
 
+    async def wait_while(self, hold: Hold) -> float:
+        """Wait while it says so and meanwhile send what there is; returns how many seconds that took."""
+        began = time.perf_counter()
+        while hold() and not self._stop.is_set():
+            await self.wait_until(time.perf_counter() + _STEP)
+        return time.perf_counter() - began
+
     def _failure(self, error: Exception) -> AdatkgError:
         why = str(error) if isinstance(error, TimeoutError) else type(error).__name__
         place = f"{self._topic}, partition {self._partition}"
@@ -223,11 +235,10 @@ async def _patiently(what: Future[Any], stop: threading.Event, patience: float =
 @asynccontextmanager
 async def _producer(connection: Connection, stop: threading.Event) -> AsyncIterator[Any]:
     producer = AIOKafkaProducer(
-        **connection.client(),
+        **connection.producer(),
         client_id="adatkg-replay",
         enable_idempotence=True,
         acks="all",
-        compression_type="lz4",
         max_batch_size=_BATCH_BYTES,
         request_timeout_ms=_RETRY_MS,
     )

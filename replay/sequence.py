@@ -13,6 +13,7 @@ import orjson
 from numpy.typing import NDArray
 
 from adatkg_core.admission import LAST_TIME
+from adatkg_core.clock import readable
 from adatkg_core.datasets import Dataset, Split
 from adatkg_core.errors import InputError
 from adatkg_core.messages import MAX_K, NAME, VERSION, Unusable
@@ -128,7 +129,8 @@ def _chosen_rows(dataset: Dataset, choice: Choice) -> tuple[int, int]:
     facts = dataset.facts
     ticks = facts[:, 3]
     if choice.first is not None and choice.last is not None and choice.first > choice.last:
-        raise InputError(f"--from {choice.first} is after --to {choice.last}: give the earlier time first")
+        first, last = readable(dataset.clock, choice.first), readable(dataset.clock, choice.last)
+        raise InputError(f"--from {first} is after --to {last}: give the earlier time first")
     begin, end = 0, len(facts)
     if choice.split is not None:
         part = dataset.split(choice.split)
@@ -141,10 +143,11 @@ def _chosen_rows(dataset: Dataset, choice: Choice) -> tuple[int, int]:
         end = min(end, int(np.searchsorted(ticks, choice.last, "right")))
     if begin >= end:
         whole = dataset.split(choice.split) if choice.split else facts
-        bounds = f"{_shown(choice.first, 'the beginning')} to {_shown(choice.last, 'the end')}"
+        first, last = (readable(dataset.clock, int(time)) for time in (whole[0, 3], whole[-1, 3]))
+        bounds = f"{_shown(dataset, choice.first, 'the beginning')} to {_shown(dataset, choice.last, 'the end')}"
         raise InputError(
             f"data set {dataset.name}: nothing to publish from {bounds}; {choice.split or 'it'} has times "
-            f"{whole[0, 3]} to {whole[-1, 3]}, set --from and --to inside these"
+            f"{first} to {last}, set --from and --to inside these"
         )
     return begin, end
 
@@ -153,8 +156,9 @@ def _asked(dataset: Dataset, choice: Choice, times: NDArray[np.int64]) -> NDArra
     if choice.queries_from is None:
         return np.full(len(times), choice.queries)
     if choice.queries_from > times[-1]:
+        wanted, last = readable(dataset.clock, choice.queries_from), readable(dataset.clock, int(times[-1]))
         raise InputError(
-            f"data set {dataset.name}: --queries-from {choice.queries_from} is after {times[-1]}, the last time that "
+            f"data set {dataset.name}: --queries-from {wanted} is after {last}, the last time that "
             "is published, so nothing would be asked; give an earlier one"
         )
     return np.asarray(times >= choice.queries_from)
@@ -181,5 +185,5 @@ def _check_name(what: str, name: str, remedy: str) -> None:
         raise InputError(f"{error.detail}; {remedy}") from error
 
 
-def _shown(bound: int | None, otherwise: str) -> str:
-    return otherwise if bound is None else f"time {bound}"
+def _shown(dataset: Dataset, bound: int | None, otherwise: str) -> str:
+    return otherwise if bound is None else f"time {readable(dataset.clock, bound)}"

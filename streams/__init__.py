@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from streams.connection import Connection
     from streams.forecast import Forecast
     from streams.settings import StreamSettings
+    from streams.sync_client import SyncClient
     from streams.topics import Topics, ensure_topics
     from streams.worker import create_app
 
@@ -23,11 +24,22 @@ _HOME = {
     "connection": ("Connection",),
     "forecast": ("Forecast",),
     "settings": ("StreamSettings",),
+    "sync_client": ("SyncClient",),
     "topics": ("Topics", "ensure_topics"),
     "worker": ("create_app",),
 }
 
-__all__ = ["Broker", "Client", "Connection", "Forecast", "StreamSettings", "Topics", "create_app", "ensure_topics"]
+__all__ = [
+    "Broker",
+    "Client",
+    "Connection",
+    "Forecast",
+    "StreamSettings",
+    "SyncClient",
+    "Topics",
+    "create_app",
+    "ensure_topics",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ _PATIENCE = 30.0  # seconds until every replica has the announcement, as long as
 def announce(connection: Connection, topics: Topics, announcement: Announcement) -> None:
     """Publish an announcement; returns when the brokers keep it. The store must hold true what it says already."""
     try:
-        producer = KafkaProducer(**connection.client(), client_id="adatkg-announce", acks="all")
+        producer = KafkaProducer(**connection.producer(), client_id="adatkg-announce", acks="all")
     except KafkaError as error:
         raise unreachable(connection, error) from error
     try:

@@ -17,13 +17,13 @@ from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Fact
 from adatkg_core.messages import NAME, NEXT, Source, Unusable, check_event, encode_fact, encode_query
 from streams.connection import Connection, connection_from
-from streams.deadletters import header
 from streams.forecast import Forecast, Seen, decode_forecast
+from streams.headers import header
 from streams.knock import knock
-from streams.log import partition_of
+from streams.partitions import partition_of
 from streams.topics import LARGEST_MESSAGE, Topics, ensure_topics, topics_from, unreachable
 
-_AT_ONCE = 1_000  # facts on their way before their receipts are looked at; so many is what memory holds
+AT_ONCE = 1_000  # facts on their way before their receipts are looked at; so many is what memory holds
 
 P = ParamSpec("P")
 _log = structlog.get_logger()
@@ -49,7 +49,7 @@ class Client:
     async def __aenter__(self) -> Self:
         # Idempotence keeps facts in the order of their publishing, and each there once, when a broker goes and comes.
         self._producer = AIOKafkaProducer(
-            **self.connection.client(),
+            **self.connection.producer(),
             client_id="adatkg-client",
             enable_idempotence=True,
             max_request_size=LARGEST_MESSAGE,
@@ -137,27 +137,31 @@ class Client:
 
     async def publish_facts(self, graph: str, facts: Iterable[Fact | tuple[str, str, str, int | str]]) -> int:
         """Append facts in their order and say how many; at one that is unusable it stops, those before it stay."""
+        return await self._append(graph, facts, 0)
+
+    # -- private, also for Predictions and SyncClient ---------------------------------------------------------
+
+    async def _append(self, graph: str, facts: Iterable[Fact | tuple[str, str, str, int | str]], first: int) -> int:
+        """The same for facts of which `first` went before; errors count them."""
         producer, count = self._running(), 0
         underway: list[asyncio.Future[Any]] = []
         try:
             for fact in facts:
                 s, r, o, t = (fact.s, fact.r, fact.o, fact.t) if isinstance(fact, Fact) else fact
                 try:
-                    data = _checked(f"{graph}, fact {count}", encode_fact, s, r, o, t)
+                    data = _checked(f"{graph}, fact {first + count}", encode_fact, s, r, o, t)
                 except InputError:
                     await asyncio.gather(*underway)
                     raise
                 underway.append(await producer.send(self.topics.events, data, key=_key(graph)))
                 count += 1
-                if len(underway) == _AT_ONCE:
+                if len(underway) == AT_ONCE:
                     await asyncio.gather(*underway)
                     underway.clear()
             await asyncio.gather(*underway)
         except KafkaError as error:
             raise self._failed(error) from error
         return count
-
-    # -- private, also for Predictions ------------------------------------------------------------------------
 
     def _running(self) -> AIOKafkaProducer:
         if self._producer is None:

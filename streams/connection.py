@@ -6,6 +6,7 @@ import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,20 @@ DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_PREFIX = "adatkg"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+# Codecs, each with the modules that our client libraries need for it and the packages that bring them. Clients of all
+# languages read what is not compressed, and gzip; the others want a library that a reader may not have.
+CODECS: dict[str, dict[str, str]] = {
+    "none": {},
+    "gzip": {},
+    "snappy": {"cramjam": "cramjam", "snappy": "python-snappy"},
+    "lz4": {"cramjam": "cramjam", "lz4": "lz4"},
+    "zstd": {"cramjam": "cramjam", "zstandard": "zstandard"},
+}
 
 
 @dataclass(frozen=True)
 class Connection:
-    """Addresses of the brokers and, where they want it, TLS and a user."""
+    """Addresses of the brokers, TLS and a user where they want it, and how what we send is compressed."""
 
     bootstrap: str = DEFAULT_BOOTSTRAP
     security: str = "PLAINTEXT"
@@ -30,6 +40,7 @@ class Connection:
     cafile: str | None = None
     certfile: str | None = None
     keyfile: str | None = None
+    compression: str = "none"
 
     def __post_init__(self) -> None:
         if not self.servers:
@@ -42,6 +53,7 @@ class Connection:
             raise InputError(f"security {self.security}: must be one of {', '.join(PROTOCOLS)}")
         if self.mechanism not in _MECHANISMS:
             raise InputError(f"SASL mechanism {self.mechanism}: must be one of {', '.join(_MECHANISMS)}")
+        _check_codec(self.compression)
         if self.keyfile is not None and self.certfile is None:
             raise InputError(f"keyfile {self.keyfile}: is of no use without certfile (ADATKG_KAFKA_CERTFILE)")
         if self.security.startswith("SASL") and not (self.username and self.password):
@@ -65,6 +77,10 @@ class Connection:
             options["ssl_context"] = self.ssl_context()
         return options
 
+    def producer(self) -> dict[str, Any]:
+        """The same for producers: with how to compress."""
+        return self.client() | {"compression_type": None if self.compression == "none" else self.compression}
+
     def ssl_context(self) -> ssl.SSLContext:
         """Certificates are checked against `cafile`, or against those the system trusts; `certfile` is our own."""
         try:
@@ -85,7 +101,7 @@ class Connection:
 
 @dataclass(frozen=True)
 class KafkaSettings:
-    """The [kafka] section: where the brokers are, how to get in, and what the topics are called.
+    """The [kafka] section: where the brokers are, how to get in, what the topics are called, how messages are packed.
 
     A password is not among them, because such files are shared: `password_file` names a file that holds nothing else.
     """
@@ -99,6 +115,7 @@ class KafkaSettings:
     cafile: str = ""
     certfile: str = ""
     keyfile: str = ""
+    compression: str = "none"
 
 
 def kafka_settings(config: Path | None = None, environ: Mapping[str, str] = os.environ) -> KafkaSettings:
@@ -131,7 +148,18 @@ def connection_from(
         cafile=found.cafile or None,
         certfile=found.certfile or None,
         keyfile=found.keyfile or None,
+        compression=found.compression.lower(),
     )
+
+
+def _check_codec(name: str) -> None:
+    if name not in CODECS:
+        raise InputError(f"compression {name}: must be one of {', '.join(CODECS)}")
+    if missing := [package for module, package in CODECS[name].items() if find_spec(module) is None]:
+        raise InputError(
+            f"compression {name}: its library is missing; `pip install {' '.join(missing)}`, or set "
+            "ADATKG_KAFKA_COMPRESSION=none"
+        )
 
 
 def _password(file: str) -> str | None:

@@ -6,7 +6,7 @@ A dead letter is marked as retried by an empty record behind it in the same topi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -16,6 +16,7 @@ from kafka.errors import KafkaError
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.messages import Source
 from streams.connection import Connection
+from streams.headers import header
 from streams.log import LogReader, Record, open_log
 from streams.topics import LARGEST_MESSAGE, Topics, unreachable
 
@@ -40,11 +41,6 @@ def dead_letter_headers(
     texts = (reason, detail, topic, str(partition), str(offset), graph)
     # A detail may quote what is no text at all; a dead letter must never be the next thing that fails.
     return [(name, text.encode(errors="replace")) for name, text in zip(HEADERS, texts, strict=True)]
-
-
-def header(headers: Iterable[tuple[str, bytes | None]], name: str) -> str:
-    """The first header of this name as text; empty when there is none."""
-    return next(((value or b"").decode(errors="replace") for key, value in headers if key == name), "")
 
 
 @dataclass(frozen=True)
@@ -208,7 +204,7 @@ def open_outbox(connection: Connection, topics: Topics) -> Iterator[Outbox]:
     """An outbox while the context lasts."""
     try:
         producer = KafkaProducer(
-            **connection.client(), client_id="adatkg-deadletters", max_request_size=LARGEST_MESSAGE + 65_536
+            **connection.producer(), client_id="adatkg-deadletters", max_request_size=LARGEST_MESSAGE + 65_536
         )
     except KafkaError as error:
         raise unreachable(connection, error) from error

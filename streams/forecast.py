@@ -16,14 +16,21 @@ REMEMBERED = 100_000
 
 @dataclass(frozen=True)
 class Forecast:
-    """The answer to a query: the best candidates and what they rest on. `raw` is the message as it came."""
+    """The answer to a query: the best candidates and what they rest on. `raw` is the message as it came.
+
+    `tick` is the time asked about, and `time` and `as_of_time` are ISO times in the graph's calendar, None where it has
+    none. A message written before 0.2.0 says neither of them: then `tick` is known only if the query gave one.
+    """
 
     id: str
     graph: str
     query: dict[str, Any]
     top: tuple[Answer, ...]
     ranks: dict[str, float]
+    tick: int | None
+    time: str | None
     as_of: int
+    as_of_time: str | None
     late: bool
     model: str
     cold_start: bool
@@ -36,13 +43,17 @@ class Forecast:
 def decode_forecast(data: bytes | None) -> Forecast:
     """The forecast that these bytes are. Raises Unusable."""
     raw = decode_prediction(data)
+    asked = raw["query"]["t"]
     return Forecast(
         id=raw["id"],
         graph=raw["graph"],
         query=raw["query"],
         top=tuple(Answer(one["entity"], one["score"], one["probability"]) for one in raw["top"]),
         ranks=raw["ranks"],
+        tick=raw.get("tick", asked if isinstance(asked, int) else None),
+        time=raw.get("time"),
         as_of=raw["as_of"],
+        as_of_time=raw.get("as_of_time"),
         late=raw["late"],
         model=raw["model"],
         cold_start=raw["cold_start"],

@@ -9,7 +9,6 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
-from kafka.partitioner.default import murmur2
 
 from adatkg_core.errors import AdatkgError
 from streams.connection import Connection
@@ -35,12 +34,6 @@ class Record:
     def header(self, name: str) -> str | None:
         """The first header of this name, as text."""
         return next((value.decode(errors="replace") for key, value in self.headers if key == name), None)
-
-
-def partition_of(key: str | bytes, partitions: int) -> int:
-    """Where every Kafka client puts messages with this key."""
-    data = key.encode() if isinstance(key, str) else key
-    return int((murmur2(data) & 0x7FFFFFFF) % partitions)
 
 
 class LogReader:

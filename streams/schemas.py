@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from adatkg_core.announcements import ANNOUNCEMENT
-from adatkg_core.messages import EVENTS, MAX_BYTES, PREDICTION, VERSION, Field
+from adatkg_core.messages import EVENTS, MAX_BYTES, PREDICTION, PREDICTION_LATER, VERSION, Field
 from streams.deadletters import HEADERS, RETRIED, RETRY_OF
 from streams.topics import Topics
 
@@ -33,7 +33,8 @@ _ABOUT = {
 def message_schemas() -> dict[str, Document]:
     """The JSON Schema of each kind of message."""
     schemas = {kind: _event(kind, fields) for kind, fields in EVENTS.items()}
-    schemas["prediction"] = _message("prediction", {"v": _version(), **PREDICTION}, ["v", *PREDICTION])
+    required = [key for key in PREDICTION if key not in PREDICTION_LATER]
+    schemas["prediction"] = _message("prediction", {"v": _version(), **PREDICTION}, ["v", *required])
     schemas["announcement"] = _message("announcement", {"v": _version(), **ANNOUNCEMENT}, ["v", *ANNOUNCEMENT])
     return schemas
 

@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from adatkg_core.errors import AdatkgError
 from streams.connection import Connection
-from streams.log import partition_of
+from streams.partitions import partition_of
 from streams.topics import LARGEST_MESSAGE
 
 BATCH_BYTES = 256 << 10
@@ -58,12 +58,11 @@ class Sender:
     async def start(self, topics: Iterable[str]) -> None:
         """Connect, and learn how many partitions the topics have."""
         self._producer = AIOKafkaProducer(
-            **self._connection.client(),
+            **self._connection.producer(),
             # Not idempotent: repeats are recognised by their ids, and after a batch that a broker refuses for good
             # an idempotent producer could send nothing more.
             acks="all",
             request_timeout_ms=REQUEST_MS,
-            compression_type="lz4",
             max_batch_size=BATCH_BYTES,
             # A dead letter carries headers on top of the largest message.
             max_request_size=LARGEST_MESSAGE + (1 << 20),

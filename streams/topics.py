@@ -1,4 +1,7 @@
-"""The one place that knows the topics: their names, how they are kept, and how they come to be."""
+"""The one place that knows the topics: their names, how they are kept, and how they come to be.
+
+kafka-python, which takes long to import, is imported where topics are made: who only needs names shall start at once.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,15 @@ import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
-
-from kafka import KafkaAdminClient
-from kafka.admin import NewTopic
-from kafka.errors import KafkaError, TopicAlreadyExistsError
+from typing import TYPE_CHECKING
 
 from adatkg_core.errors import AdatkgError, InputError
 from streams.connection import DEFAULT_PREFIX, Connection, kafka_settings
 from streams.knock import check_entry
+
+if TYPE_CHECKING:
+    from kafka import KafkaAdminClient
+    from kafka.admin import NewTopic
 
 DEFAULT_PARTITIONS = 8  # a graph lives in one, so this is how many workers can share the graphs
 LARGEST_MESSAGE = 8 << 20  # accepted into the log even where it is no event, so that it can be dead-lettered
@@ -61,6 +65,8 @@ def topics_from(prefix: str | None = None, config: Path | None = None) -> Topics
 
 def ensure_topics(connection: Connection, topics: Topics, partitions: int = DEFAULT_PARTITIONS) -> None:
     """Create what is missing and leave alone what is there; whoever comes first may call it, and all may at once."""
+    from kafka.errors import KafkaError, TopicAlreadyExistsError
+
     admin = _admin(connection)
     try:
         missing = set(_wanted(topics, partitions)) - set(admin.list_topics())
@@ -91,6 +97,8 @@ class EventLog:
 
 def event_log(connection: Connection, topics: Topics) -> EventLog:
     """Look up the events' topic."""
+    from kafka.errors import KafkaError
+
     admin = _admin(connection)
     try:
         (found,) = admin.describe_topics([topics.events])
@@ -110,6 +118,9 @@ def unreachable(connection: Connection, error: BaseException) -> AdatkgError:
 
 
 def _admin(connection: Connection) -> KafkaAdminClient:
+    from kafka import KafkaAdminClient
+    from kafka.errors import KafkaError
+
     check_entry(connection)
     try:
         return KafkaAdminClient(**connection.client(), bootstrap_timeout_ms=BOOTSTRAP_MS, client_id="adatkg")
@@ -118,6 +129,8 @@ def _admin(connection: Connection) -> KafkaAdminClient:
 
 
 def _wanted(topics: Topics, partitions: int) -> dict[str, NewTopic]:
+    from kafka.admin import NewTopic
+
     forever, large = {"retention.ms": "-1"}, {"max.message.bytes": str(LARGEST_MESSAGE)}
     kept = {
         topics.events: (partitions, forever | large),
@@ -126,7 +139,9 @@ def _wanted(topics: Topics, partitions: int) -> dict[str, NewTopic]:
         topics.deadletter: (1, {"retention.ms": str(90 * _DAY_MS), "max.message.bytes": str(LARGEST_MESSAGE + 65_536)}),
         topics.models: (1, {"cleanup.policy": "compact"}),
     }
-    return {name: NewTopic(name, count, -1, topic_configs=config) for name, (count, config) in kept.items()}
+    # Whatever the cluster's own setting: the brokers must not pack anew into a codec that a reader may lack.
+    as_sent = {"compression.type": "producer"}
+    return {name: NewTopic(name, count, -1, topic_configs=config | as_sent) for name, (count, config) in kept.items()}
 
 
 def _await_visible(admin: KafkaAdminClient, names: set[str]) -> None:

@@ -27,7 +27,8 @@ from adatkg_core.synth import synthesize, write_dataset
 from replay import Choice, ReplaySequence, publish, publisher, resume, resume_position
 from streams.broker import Broker
 from streams.connection import Connection
-from streams.log import Record, open_log, partition_of
+from streams.log import Record, open_log
+from streams.partitions import partition_of
 from streams.topics import DEFAULT_PARTITIONS, Topics, ensure_topics
 from tests.core.small import small_graph
 from tests.replay.graphs import by_definition
@@ -78,7 +79,7 @@ def command(connection: Connection, topics: Topics, *arguments: str) -> Iterator
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "ADATKG_LOG": "warning"}
     place = ("--bootstrap", connection.bootstrap, "--topic-prefix", topics.prefix)
     process = subprocess.Popen(
-        [sys.executable, "-m", "adatkg_cli.main", "replay", *arguments, *place, "--json"],
+        [sys.executable, "-m", "adatkg", "replay", *arguments, *place, "--json"],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -150,6 +151,30 @@ def test_a_paced_replay_keeps_its_schedule(connection: Connection, topics: Topic
     begin = first[0]
     assert all((stamp - begin) / 1000 >= tick / 10 - 0.05 for tick, stamp in first.items())
     assert len(first) == 10
+
+
+def test_a_replay_that_is_held_goes_on_at_its_own_pace_afterwards(connection: Connection, topics: Topics) -> None:
+    sequence = ReplaySequence(small_graph(), Choice("small", last=9))
+    asked = itertools.count()
+    done = publish(sequence, connection, topics.events, speed=10.0, hold=lambda: 4 <= next(asked) < 24)
+    assert (done.end, done.interrupted) == (len(sequence), False)
+    found = records(connection, topics, "small")
+    assert_is_beginning_of(found, sequence)
+    first: dict[int, int] = {}
+    for number, record in enumerate(found):
+        first.setdefault(sequence.time_of(number), record.timestamp)
+    # Twenty steps of 50 ms before the fifth time, by which all that follow are later too.
+    begin = first[0]
+    assert all((stamp - begin) / 1000 >= tick / 10 + (tick >= 4) - 0.05 for tick, stamp in first.items())
+
+
+def test_nothing_holds_a_replay_without_a_pace_and_a_stop_ends_the_holding(
+    connection: Connection, topics: Topics
+) -> None:
+    sequence, stop = ReplaySequence(small_graph(), Choice("small", last=9)), threading.Event()
+    assert publish(sequence, connection, topics.events, hold=lambda: True).end == len(sequence)
+    threading.Timer(0.5, stop.set).start()
+    assert publish(sequence, connection, topics.events, speed=10.0, stop=stop, hold=lambda: True).interrupted
 
 
 # -- stopped --------------------------------------------------------------------------------------------------

@@ -74,9 +74,26 @@ def test_a_forecast_has_the_fields_of_the_message() -> None:
     assert forecast.raw == orjson.loads(data)
     assert (forecast.id, forecast.graph, forecast.source) == ("3-5", "g", Source(3, 5))
     assert (forecast.top[0].entity, forecast.top[0].probability) == ("Angela Merkel", 0.5)
-    assert (forecast.as_of, forecast.late, forecast.model) == (12, False, "model-1")
+    assert (forecast.tick, forecast.time) == (12, "2014-01-13")
+    assert (forecast.as_of, forecast.as_of_time) == (12, "2014-01-13")
+    assert (forecast.late, forecast.model) == (False, "model-1")
     assert (forecast.cold_start, forecast.gate, forecast.interactions) == (True, 0.25, 3)
     assert (forecast.ranks, forecast.query["rank_of"]) == ({"Angela Merkel": 1.0}, ["Angela Merkel"])
+
+
+def test_a_graph_without_a_calendar_has_ticks_only() -> None:
+    forecast = decode_forecast(prediction(question(), "g", 3, 5, clock=None))
+    assert (forecast.tick, forecast.time, forecast.as_of_time) == (12, None, None)
+
+
+@pytest.mark.parametrize(("asked", "tick"), [(12, 12), ("next", None), ("2014-01-13", None)])
+def test_a_prediction_from_before_it_said_its_times_can_still_be_read(asked: int | str, tick: int | None) -> None:
+    message = orjson.loads(prediction(question(), "g", 3, 5))
+    for key in ("tick", "time", "as_of_time"):
+        del message[key]
+    message["query"]["t"] = asked
+    forecast = decode_forecast(orjson.dumps(message))
+    assert (forecast.tick, forecast.time, forecast.as_of, forecast.as_of_time) == (tick, None, 12, None)
 
 
 def test_without_from_beginning_only_what_comes_after_is_read(bootstrap: str, topics: Topics) -> None:
@@ -155,8 +172,8 @@ def test_ask_does_not_miss_an_answer_that_is_there_before_the_query_is_acknowled
 def test_a_query_that_the_worker_refuses_is_wrong_input(bootstrap: str, topics: Topics) -> None:
     async def scene() -> None:
         async with Client(bootstrap, topics) as client:
-            with pytest.raises(InputError, match=r"g: .*unknown relation 'Envy' \(unknown-relation\)"):
-                await client.ask("g", subject="Barack Obama", relation="Envy")
+            with pytest.raises(InputError, match=r"g: .*relation 'consutl'.* did you mean 'Consult'\? \(unknown-"):
+                await client.ask("g", subject="Barack Obama", relation="consutl")
 
     with answering(bootstrap, topics):
         play(scene())

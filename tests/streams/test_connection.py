@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from pathlib import Path
 
+import orjson
 import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.admin import ConfigResource, ConfigResourceType
 
+from adatkg_core.announcements import Announcement
 from adatkg_core.errors import InputError
-from streams.connection import Connection, connection_from
+from streams.announce import announce
+from streams.client import Client
+from streams.connection import CODECS, Connection, connection_from
 from streams.topics import topics_from
+from tests.streams.stand_in import fresh_topics, prediction, question, records
 
 
 @pytest.fixture
@@ -62,6 +71,7 @@ def test_without_files_and_variables_it_is_a_plain_broker_on_this_machine() -> N
         ("security = 'sasl_ssl'", "SASL needs a user.*ADATKG_KAFKA_USERNAME.*password_file"),
         ("mechanism = 'GSSAPI'", "SASL mechanism GSSAPI: must be one of PLAIN"),
         ("password_file = 'nowhere'", "password_file nowhere: cannot be read"),
+        ("compression = 'brotli'", "compression brotli: must be one of none, gzip, snappy, lz4, zstd"),
         ("keyfile = 'k.pem'", "keyfile k.pem: is of no use without certfile"),
     ],
 )
@@ -69,6 +79,52 @@ def test_a_mistake_is_named_with_the_remedy(tmp_path: Path, lines: str, says: st
     (tmp_path / "mine.toml").write_text(f"[kafka]\n{lines}\n")
     with pytest.raises(InputError, match=says):
         connection_from({}, config=tmp_path / "mine.toml")
+
+
+def test_what_we_send_is_packed_as_the_setting_says_and_else_not_at_all() -> None:
+    assert connection_from({}).producer()["compression_type"] is None
+    assert connection_from({"ADATKG_KAFKA_COMPRESSION": "GZIP"}).producer()["compression_type"] == "gzip"
+    assert "compression_type" not in connection_from({"ADATKG_KAFKA_COMPRESSION": "zstd"}).client()
+
+
+def test_a_codec_whose_library_is_missing_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(InputError, match="compression zstd: its library is missing; `pip install zstandard`"):
+        connection_from({"ADATKG_KAFKA_COMPRESSION": "zstd"})
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_our_own_readers_take_every_codec(bootstrap: str, codec: str) -> None:
+    topics = fresh_topics(bootstrap)
+    connection = Connection(bootstrap, compression=codec)
+    announce(connection, topics, Announcement("g", "1", "present", "first"))
+    body = prediction(question(), "g", 3, 0)
+    producer = KafkaProducer(**connection.producer())
+    producer.send(topics.predictions, key=b"g", value=body).get(30)
+    producer.close()
+
+    async def scene() -> bytes:
+        async with asyncio.timeout(60), Client(connection, topics) as client:
+            await client.publish_facts("g", [("a", "r", "b", number) for number in range(20_000)])
+            forecast = await anext(client.predictions("g", from_beginning=True))
+            return orjson.dumps(forecast.raw)
+
+    assert asyncio.run(scene()) == body
+    assert [orjson.loads(one.value or b"")["t"] for one in records(bootstrap, topics.events)] == list(range(20_000))
+    assert len(records(bootstrap, topics.models)) == 1
+
+
+def test_brokers_keep_messages_as_they_were_sent(bootstrap: str) -> None:
+    topics = fresh_topics(bootstrap)
+    names = (topics.events, topics.predictions, topics.deadletter, topics.models)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        found = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
+    finally:
+        admin.close()
+    assert {name: found["topic"][name]["compression.type"]["value"] for name in names} == dict.fromkeys(
+        names, "producer"
+    )
 
 
 def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> None:

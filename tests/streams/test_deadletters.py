@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from adatkg_cli.main import main
+from adatkg.main import main
 from adatkg_core.messages import encode_fact
 from streams.connection import Connection
 from streams.deadletters import DeadLetters, dead_letter_headers, open_outbox

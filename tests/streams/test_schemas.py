@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from adatkg_cli.main import main
+from adatkg.main import main
 from adatkg_core.announcements import ANNOUNCEMENT, Announcement, Verdict, decode_announcement, encode_announcement
 from adatkg_core.clock import parse_iso
 from adatkg_core.messages import (
@@ -90,7 +90,12 @@ predictions = st.fixed_dictionaries(
         "gate": numbers,
         "interactions": st.integers(0, 9),
         "source": st.fixed_dictionaries({"partition": st.just(3), "offset": st.just(7)}),
-    }
+    },
+    optional={
+        "tick": st.integers(-(2**31), 2**31),
+        "time": names | st.none(),
+        "as_of_time": names | st.none(),
+    },
 )
 announcements = st.fixed_dictionaries(
     {
