@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,7 @@ class Arrival:
     """An event as the log has it."""
 
     source: Source
-    timestamp: float  # seconds
+    arrived: float  # at this worker, by time.monotonic
     key: bytes | None
     value: bytes | None
     again: str | None = None  # put back unchanged: the reason for which it was refused before
@@ -38,7 +39,7 @@ class Arrival:
 def arrival_of(record: Record) -> Arrival:
     """A record of the log as an event."""
     source = Source(record.partition, record.offset)
-    return Arrival(source, record.timestamp / 1000, record.key, record.value, record.header(UNCHANGED))
+    return Arrival(source, time.monotonic(), record.key, record.value, record.header(UNCHANGED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,13 @@ class Answered:
     body: bytes
     question: Question  # its time is a tick: whoever asked for the next one has got it
     prediction: Prediction
+    until: int  # the last tick at which its truth may come
+    made: float  # when, by time.monotonic
+
+    @property
+    def latency(self) -> float:
+        """Seconds from the query's arrival at this worker until its prediction was ready to be sent."""
+        return self.made - self.arrival.arrived
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +70,17 @@ class Rejected:
 
 @dataclass
 class Outcome:
-    """What came of a batch: answers and rejections, each in log order, counts of the rest by kind, and marks.
+    """What came of a batch: answers and rejections, each in log order, counts of the rest by kind, marks and ends.
 
-    The marks are of earlier answers too, as their truths came; when very many come at once the latest are here.
+    The marks are of earlier answers too, as their truths came; when very many come at once the latest are here. The
+    ends are of queries to which no truth can come any more, by offset, with whether one had come.
     """
 
     answered: list[Answered] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     marks: Sequence[Mark] = ()
+    ended: dict[int, bool] = field(default_factory=dict)
 
 
 class Graph:
@@ -94,7 +104,7 @@ class Graph:
         self.name, self.bundle, self.share = name, bundle, share
         self.engine: Engine = bundle.engine(encoder, late=settings.late, max_jump=settings.max_jump, snapshot=snapshot)
         self.known_through = saved.known_through if saved else None
-        self.score = Prequential()
+        self.score = Prequential(horizon=settings.horizon)
         self.heuristic = settings.heuristic and keeps_counts(self.engine.state)
 
     @property
@@ -124,6 +134,15 @@ class Graph:
         return batch.outcome()
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question that waits for its answer, and until when its truth may come."""
+
+    arrival: Arrival
+    question: Question  # its time is a tick
+    until: int
+
+
 class _Batch:
     """What of a batch is still to be done: facts to observe, then questions to answer as of the watermark."""
 
@@ -131,22 +150,24 @@ class _Batch:
         self._graph, self._engine, self._silent = graph, graph.engine, silent
         self._reached = graph.engine.watermark
         self._facts: list[Fact] = []
-        self._asked: list[tuple[Arrival, Question]] = []
+        self._asked: list[_Asked] = []
         self._sees_pending = False  # some question looks beyond the watermark: no further fact may go before it
-        self._told: list[Fact | Tick | tuple[int, Question]] = []  # in log order, for the score
-        self._predicted: dict[int, Prediction] = {}
+        self._told: list[Fact | Tick | _Asked] = []  # in log order, for the score
         self._answered: dict[int, Answered] = {}
         self._rejected: dict[int, Rejected] = {}
         self._counts: Counter[str] = Counter()
         self._marks: deque[Mark] = deque(maxlen=MARKS)
+        self._ended: dict[int, bool] = {}
 
     def fact(self, arrival: Arrival, fact: Fact) -> None:
         """A fact waits for its like, unless a question stands before it that must not see it."""
         engine = self._engine
         if self._graph.known_through is not None and fact.t <= self._graph.known_through:
             self._counts["known"] += 1
+            self._graph.score.rhythm.saw(fact)
             return
-        objection = object_to_fact(fact, engine.relations, self._reached, engine.late, engine.max_jump)
+        clock = self._graph.bundle.clock
+        objection = object_to_fact(fact, engine.relations, self._reached, engine.late, engine.max_jump, clock)
         if objection:
             self.reject(arrival, *objection)
             return
@@ -157,6 +178,7 @@ class _Batch:
         if self._sees_pending or (self._asked and self._moves(fact.t)):
             self.flush()
         self._counts["fact"] += 1
+        self._graph.score.rhythm.saw(fact)
         self._counts["late"] += self._reached is not None and fact.t < self._reached
         self._facts.append(fact)
         self._told.append(fact)
@@ -164,7 +186,7 @@ class _Batch:
 
     def tick(self, tick: Tick) -> None:
         """Time passes, unless it has already."""
-        objection = object_to_time(tick.t, self._reached, self._engine.max_jump)
+        objection = object_to_time(tick.t, self._reached, self._engine.max_jump, self._graph.bundle.clock)
         if objection:
             raise Unusable(*objection)
         self._counts["tick"] += 1
@@ -180,11 +202,12 @@ class _Batch:
             return
         self._counts["query"] += 1
         if question.next:
-            time = 0 if self._reached is None else self._reached + 1
-            question = replace(question, query=replace(question.query, t=time))
+            following = 0 if self._reached is None else self._reached + 1
+            question = replace(question, query=replace(question.query, t=following))
         self._sees_pending |= self._moves(question.query.t)
-        self._asked.append((arrival, question))
-        self._told.append((arrival.source.offset, question))
+        asked = _Asked(arrival, question, self._graph.score.until(question))
+        self._asked.append(asked)
+        self._told.append(asked)
 
     def reject(self, arrival: Arrival, code: str, detail: str) -> None:
         """The event is of no use; the rest goes on. Of several replicas one says so."""
@@ -197,15 +220,13 @@ class _Batch:
             self._engine.observe(self._facts)
             self._facts = []
         if self._asked:
-            queries = [question.query for _, question in self._asked]
+            queries = [asked.question.query for asked in self._asked]
             answers = self._engine.predict(queries, depth=DEPTH, heuristic=self._graph.heuristic)
-            for (arrival, question), answer in zip(self._asked, answers, strict=True):
+            for asked, answer in zip(self._asked, answers, strict=True):
                 if isinstance(answer, Prediction):
-                    self._predicted[arrival.source.offset] = answer
-                    body = encode_prediction(answer, question, self._graph.name, self._graph.version, arrival.source)
-                    self._answered[arrival.source.offset] = Answered(arrival, body, question, answer)
+                    self._answer(asked, answer)
                 else:
-                    self._refuse(arrival, answer.code, answer.reason)
+                    self._refuse(asked.arrival, answer.code, answer.reason)
             self._asked, self._sees_pending = [], False
 
     def outcome(self) -> Outcome:
@@ -214,20 +235,26 @@ class _Batch:
             self._keep_score()
         answered = [self._answered[offset] for offset in sorted(self._answered)]
         rejected = [self._rejected[offset] for offset in sorted(self._rejected)]
-        return Outcome(answered, rejected, self._counts, self._marks)
+        return Outcome(answered, rejected, self._counts, self._marks, self._ended)
 
     def _keep_score(self) -> None:
         """Mark answers by the facts that follow them, in the order of the log."""
         score = self._graph.score
         for told in self._told:
-            if isinstance(told, Tick):
-                score.passed(told.t)
-            elif isinstance(told, Fact):
-                score.passed(told.t)
-                self._marks += score.happened(told)
-            elif told[0] in self._predicted:
-                prediction = self._predicted[told[0]]
-                score.answered(told[1], prediction, prediction.deep, told[0])
+            if isinstance(told, _Asked):
+                offset = told.arrival.source.offset
+                if (made := self._answered.get(offset)) is not None:
+                    score.answered(made.question, made.prediction, made.prediction.deep, offset, made.until)
+            else:
+                self._ended |= score.passed(told.t)
+                if isinstance(told, Fact):
+                    self._marks += score.happened(told)
+
+    def _answer(self, asked: _Asked, prediction: Prediction) -> None:
+        arrival, question, graph = asked.arrival, asked.question, self._graph
+        body = encode_prediction(prediction, question, graph.name, graph.version, arrival.source, graph.bundle.clock)
+        made = Answered(arrival, body, question, prediction, asked.until, time.monotonic())
+        self._answered[arrival.source.offset] = made
 
     def _refuse(self, arrival: Arrival, code: str, detail: str) -> None:
         self._rejected[arrival.source.offset] = Rejected(arrival, code, detail)

@@ -23,7 +23,8 @@ from adatkg_core.snapshots import Saved
 from streams.connection import Connection
 from streams.graph import Answered, Arrival, Graph, Outcome, Rejected, arrival_of
 from streams.loader import Loader
-from streams.log import LogReader, Record, open_log, partition_of
+from streams.log import LogReader, Record, open_log
+from streams.partitions import partition_of
 from streams.prequential import Mark, Scores
 from streams.settings import StreamSettings
 from streams.share import Share
@@ -76,13 +77,15 @@ class Told:
     version: str
     answered: list[Answered] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
+    ended: dict[int, bool] = field(default_factory=dict)  # offsets of answers that were open; whether a truth had come
 
 
 @dataclass(frozen=True)
 class Look:
     """What there is to see of a graph: bytes of its state, entities, watermark, who answers and how well.
 
-    `heuristic` are the scores of the recurrency heuristic for the same queries; None where no counts are kept.
+    `heuristic` are the scores of the recurrency heuristic for the same queries; None where no counts are kept. Queries
+    about the next time wait for their truth for `horizon` ticks; `unsettled` ones have ended without a truth.
     """
 
     size: int
@@ -93,6 +96,8 @@ class Look:
     version: str
     scores: Scores
     heuristic: Scores | None
+    horizon: int
+    unsettled: int
 
 
 @dataclass(frozen=True)
@@ -175,6 +180,8 @@ class Host:
                 version=seat.graph.version,
                 scores=seat.graph.score.scores(),
                 heuristic=seat.graph.score.heuristic_scores() if seat.graph.heuristic else None,
+                horizon=seat.graph.score.horizon,
+                unsettled=seat.graph.score.unsettled,
             )
             for partition in self._partitions.values()
             for name, seat in partition.seats.items()
@@ -278,6 +285,7 @@ class Host:
                 told = done.graphs.setdefault(name, Told(seat.graph.bundle.clock, seat.graph.version))
                 told.answered += outcome.answered
                 told.marks += outcome.marks
+                told.ended |= outcome.ended
             done.answered += outcome.answered
             done.answers[name] += len(outcome.answered)
             done.rejected += [(name, rejected) for rejected in outcome.rejected]

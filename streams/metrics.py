@@ -30,7 +30,7 @@ class Metrics:
         self.apply = Histogram("adatkg_apply_seconds", "Time to process a batch", buckets=_SECONDS, registry=registry)
         self.answer = Histogram(
             "adatkg_answer_seconds",
-            "From a query's timestamp until its prediction is handed to the producer",
+            "From a query's arrival at this worker until its prediction is ready to be sent",
             buckets=_SECONDS,
             registry=registry,
         )
@@ -70,6 +70,12 @@ class Metrics:
         )
         self.scored = Gauge(
             "adatkg_prequential_queries", "Queries in that window", ["graph", "slice"], registry=registry
+        )
+        self.unsettled = Counter(
+            "adatkg_unsettled_queries",
+            "Queries that ended without a truth; they are in no score",
+            ["graph"],
+            registry=registry,
         )
         self._oldest: float | None = None  # when the oldest event came that is not durable yet
         self.age.set_function(lambda: 0.0 if self._oldest is None else time.monotonic() - self._oldest)

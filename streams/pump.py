@@ -9,15 +9,16 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import structlog
 
 from adatkg_core.messages import Source
-from streams.deadletters import UNCHANGED, dead_letter_headers, header
+from streams.deadletters import UNCHANGED, dead_letter_headers
 from streams.graph import Arrival, Rejected
+from streams.headers import header
 from streams.host import Done, Host, Look
 from streams.metrics import Metrics
 from streams.sender import Message, Sender
@@ -41,6 +42,13 @@ class Delivery(Protocol):
         ...
 
 
+class _Taken(NamedTuple):
+    """A delivery, and when Faust handed it over, by time.monotonic."""
+
+    delivery: Delivery
+    arrived: float
+
+
 class Pump:
     """Takes deliveries in, and owns every step until they are acknowledged."""
 
@@ -52,14 +60,14 @@ class Pump:
         sender: Sender,
         metrics: Metrics,
         highwater: Callable[[int], int | None],
-        watch: Callable[[Done, Sequence[float]], None] = lambda done, waits: None,
+        watch: Callable[[Done], None] = lambda done: None,
     ) -> None:
-        """`watch` hears what came of each batch, and how long its queries waited; it must be quick."""
+        """`watch` hears what came of each batch; it must be quick."""
         self._settings, self._topics, self._host, self._sender, self._metrics = settings, topics, host, sender, metrics
         self._highwater, self._watch = highwater, watch
         self._device = ThreadPoolExecutor(1, "device")
         self._disk = ThreadPoolExecutor(1, "disk")
-        self._queue: deque[Delivery] = deque()
+        self._queue: deque[_Taken] = deque()
         self._arrived, self._drained = asyncio.Event(), asyncio.Event()
         self._held: dict[int, deque[Delivery]] = {}  # taken in, not acknowledged, per partition
         self._since = 0  # events since the last snapshot
@@ -80,7 +88,7 @@ class Pump:
 
     async def put(self, delivery: Delivery) -> None:
         """Hand over one delivery; waits while enough for several batches is there already."""
-        self._queue.append(delivery)
+        self._queue.append(_Taken(delivery, time.monotonic()))
         self._arrived.set()
         while len(self._queue) >= 4 * self._settings.batch_events and not self._stopping:
             self._drained.clear()
@@ -88,13 +96,15 @@ class Pump:
 
     async def run(self) -> None:
         """Process batches until stopped."""
-        while not self._stopping:
+        while True:
             await self._something_to_do()
             async with self._turn:
+                if self._stopping:  # the last snapshot may be made, and the threads ended
+                    return
                 if self._changed:
                     await self._let_go(self._owned)
                 taken = [self._queue.popleft() for _ in range(min(len(self._queue), self._settings.batch_events))]
-                batch = [delivery for delivery in taken if delivery.message.partition in self._owned]
+                batch = [one for one in taken if one.delivery.message.partition in self._owned]
                 self._drained.set()
                 if batch:
                     await self._process(batch)
@@ -105,7 +115,7 @@ class Pump:
     def moved(self, partitions: Iterable[int]) -> None:
         """The partitions that are ours have changed; returns at once, for meanwhile no heartbeat tells that we live."""
         self._owned, self._changed = set(partitions), True
-        self._queue = deque(one for one in self._queue if one.message.partition in self._owned)
+        self._queue = deque(one for one in self._queue if one.delivery.message.partition in self._owned)
         self._arrived.set()
         self.ready = not self._stopping
 
@@ -181,8 +191,8 @@ class Pump:
         """Snapshots fail while events come in: better to wait than to fill the memory."""
         return sum(map(len, self._held.values())) > HELD * self._settings.snapshot_events
 
-    async def _process(self, batch: list[Delivery]) -> None:
-        arrivals = [_arrival(delivery.message) for delivery in batch]
+    async def _process(self, batch: list[_Taken]) -> None:
+        arrivals = [_arrival(one) for one in batch]
         began = time.perf_counter()
         try:
             done = await self.on_device(self._host.process, arrivals)
@@ -192,7 +202,7 @@ class Pump:
         self._metrics.batch.observe(len(batch))
         self._metrics.apply.observe(time.perf_counter() - began)
         self._publish(done)
-        for delivery in batch:
+        for delivery, _ in batch:
             delivery.message.value = None  # held until a snapshot covers it, but no longer read
             self._held.setdefault(delivery.message.partition, deque()).append(delivery)
         self._since += len(batch)
@@ -200,7 +210,7 @@ class Pump:
             self._oldest = time.monotonic()
             self._metrics.durable_up_to(self._oldest)
         self._progress = time.monotonic()
-        self._at |= {one.message.partition: one.message.offset for one in batch}
+        self._at |= {one.source.partition: one.source.offset for one in arrivals}
         await self._sender.room()
 
     def _publish(self, done: Done) -> None:
@@ -209,15 +219,15 @@ class Pump:
             self._sender.send(
                 self._topics.predictions, [Message(one.arrival.key, one.body, []) for one in done.answered]
             )
-        now = time.time()
-        waits = [max(0.0, now - one.arrival.timestamp) for one in done.answered]
-        for wait in waits:
-            self._metrics.answer.observe(wait)
+        for one in done.answered:
+            self._metrics.answer.observe(one.latency)
         for graph, number in done.answers.items():
             self._metrics.predictions.labels(graph).inc(number)
+        for graph, told in done.graphs.items():
+            self._metrics.unsettled.labels(graph).inc(len(told.ended) - sum(told.ended.values()))
         if done.rejected:
             self._sender.send(self._topics.deadletter, [self._dead_letter(graph, one) for graph, one in done.rejected])
-        self._watch(done, waits)
+        self._watch(done)
 
     def _dead_letter(self, graph: str, rejected: Rejected) -> Message:
         source = rejected.arrival.source
@@ -283,9 +293,10 @@ class Pump:
         return await asyncio.get_running_loop().run_in_executor(self._device, work, *arguments)
 
 
-def _arrival(message: Any) -> Arrival:
+def _arrival(taken: _Taken) -> Arrival:
+    message = taken.delivery.message
     again = header(message.headers, UNCHANGED) or None if message.headers else None
-    return Arrival(Source(message.partition, message.offset), message.timestamp, message.key, message.value, again)
+    return Arrival(Source(message.partition, message.offset), taken.arrived, message.key, message.value, again)
 
 
 async def _within(waiting: Awaitable[Any], seconds: float) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from adatkg_core.admission import MAX_JUMP, LatePolicy
 from adatkg_core.errors import InputError
 from adatkg_core.sections import parse_value, read_section, settings_of
+from streams.rhythm import Horizon
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class StreamSettings:
     max_jump: int = MAX_JUMP
     # Mark what the recurrency heuristic would have said beside every answer, where the model keeps its counts.
     heuristic: bool = True
+    # For how many ticks a query about the next time may wait for the fact that marks it.
+    horizon: Horizon = "auto"
     web_host: str = "127.0.0.1"
     web_port: int = 6066
     # By which other names the web pages may be asked for; a browser that was led here by any other is refused.
@@ -55,6 +58,7 @@ class StreamSettings:
             ),
             "keep_snapshots must be at least 2, the newest and the one before": self.keep_snapshots >= 2,
             "max_jump must be at least 1": self.max_jump >= 1,
+            "horizon must be auto or at least 1 tick": self.horizon == "auto" or self.horizon >= 1,
             "web_port must be from 0 to 65535": 0 <= self.web_port <= 65_535,
             "web_names must be names without port or slashes": all(
                 re.fullmatch(r"[\w.-]+|\[[0-9a-fA-F:.]+\]", name) for name in self.web_names

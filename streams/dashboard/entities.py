@@ -27,6 +27,7 @@ LEAVE_WITHIN = 2.0  # seconds
 ASKING = 8  # queries of pages that may wait for their answers at once
 INDEXES = 16  # lists of names that are kept folded
 MOST_NAMES = MOST_K = 50
+NEAREST = 6  # names that one may have meant instead
 
 
 class Entities:
@@ -44,6 +45,7 @@ class Entities:
     def add_to(self, router: web.UrlDispatcher) -> None:
         """Add the routes."""
         router.add_get("/api/graphs/{graph}/names", self._find)
+        router.add_get("/api/graphs/{graph}/nearest", self._find_nearest)
         router.add_get("/api/graphs/{graph}/entity", self._show)
         router.add_post("/api/graphs/{graph}/ask", self._ask)
 
@@ -55,10 +57,22 @@ class Entities:
                 await asyncio.wait_for(client.close(), LEAVE_WITHIN)
 
     async def _find(self, request: web.Request) -> web.StreamResponse:
+        index, wanted = await self._index_for(request)
+        limit = number_of(request, "limit", 10, MOST_NAMES)
+        return as_json({"names": await self._patience.thread(index.search, wanted, limit)})
+
+    async def _find_nearest(self, request: web.Request) -> web.StreamResponse:
+        index, wanted = await self._index_for(request)
+        known = await self._patience.thread(index.names.__contains__, wanted)
+        names = [] if known else await self._patience.thread(index.nearest, wanted, NEAREST)
+        return as_json({"known": known, "names": names})
+
+    async def _index_for(self, request: web.Request) -> tuple[NameIndex, str]:
+        """The names that a request is about, and what it looks for among them."""
         graph, kind = request.match_info["graph"], request.query.get("kind", "entity")
         if kind not in ("entity", "relation"):
             raise Problem(400, f"kind is {kind[:20]!r}: ask for entity or relation")
-        wanted, limit = request.query.get("q", ""), number_of(request, "limit", 10, MOST_NAMES)
+        wanted = request.query.get("q", "")
         if len(wanted) > MAX_NAME:
             raise Problem(400, f"q has {len(wanted)} characters: at most {MAX_NAME}")
         found = await self._patience.device(self._host.names, graph)
@@ -71,7 +85,7 @@ class Entities:
         self._names.move_to_end((graph, kind))
         if len(self._names) > INDEXES:
             self._names.popitem(last=False)
-        return as_json({"names": await self._patience.thread(index.search, wanted, limit)})
+        return index, wanted
 
     async def _show(self, request: web.Request) -> web.StreamResponse:
         graph, name = request.match_info["graph"], request.query.get("name", "")

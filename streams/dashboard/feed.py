@@ -9,13 +9,14 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import orjson
 import structlog
 
 from streams.dashboard.broadcast import Broadcast
+from streams.dashboard.latency import Latency
 from streams.dashboard.latest import Latest, Row
 from streams.dashboard.traces import Traces
 from streams.host import Done, Look
@@ -26,8 +27,8 @@ SAMPLED = 32  # graphs in a sample: those with the latest events
 FLUSHES = 4  # a second: so often what is to be shown goes out
 PREDICTIONS = 5  # shown at each flush; 20 a second are more than anybody can read
 TRUTHS = 100  # a second
+ENDS = 100  # a second
 DEAD_LETTERS = 5  # a second
-WAITS = 2_000  # answer times of a second that are kept
 LOOKING = 0.02  # share of the device's time that may go into looking at thousands of graphs
 Looks = tuple[dict[str, Look], float]  # what there is to see of each graph, and how many seconds looking took
 log = structlog.get_logger()
@@ -40,6 +41,7 @@ class Feed:
         """`looks` asks the device what there is to see, `lag` says how many events wait."""
         self._ask, self._lag = looks, lag
         self.broadcast, self.latest, self.traces = Broadcast(), Latest(), Traces()
+        self._latency = Latency()
         self.looks: dict[str, Look] = {}
         self.history: deque[bytes] = deque(maxlen=HISTORY)  # samples as JSON
         self._looking: asyncio.Future[Looks] | None = None
@@ -48,20 +50,19 @@ class Feed:
         self._candidates: list[Row] = []  # a fair choice of what was answered since the last flush
         self._offered = 0
         self._events = self._answers = self._letters = 0  # since the last sample
-        self._truths = self._letters_told = 0
-        self._waits: list[float] = []
+        self._truths = self._ends = self._letters_told = 0
         self._choice = random.Random()
         self._sampled = time.monotonic()
 
     # -- what happens -----------------------------------------------------------------------------------------
 
-    def take(self, done: Done, waits: Sequence[float]) -> None:
-        """What came of a batch, and how long each of its queries waited for its answer, in seconds.
+    def take(self, done: Done) -> None:
+        """What came of a batch.
 
         It never raises: whatever is wrong with watching must not stop what is watched.
         """
         try:
-            self._take(done, waits)
+            self._take(done)
         except Exception as error:
             log.error("watching_failed", problem=repr(error))
 
@@ -97,7 +98,7 @@ class Feed:
         """Note how things stand, and begin to count anew."""
         elapsed = max(time.monotonic() - self._sampled, 1e-3)
         self._sampled = time.monotonic()
-        self._waits.sort()
+        median, high = self._latency.quantiles(time.monotonic(), 0.5, 0.95)
         shown = list(self._active)[-SAMPLED:]
         sample = {
             "t": round(now, 3),
@@ -105,12 +106,11 @@ class Feed:
             "predictions_per_s": round(self._answers / elapsed, 1),
             "dead_letters_per_s": round(self._letters / elapsed, 1),
             "lag": self._lag(),
-            "latency_p50": _quantile(self._waits, 0.5),
-            "latency_p95": _quantile(self._waits, 0.95),
+            "latency_p50": median,
+            "latency_p95": high,
             "graphs": {graph: _sampled(self.looks[graph]) for graph in shown if graph in self.looks},
         }
-        self._events = self._answers = self._letters = self._truths = self._letters_told = 0
-        self._waits = []
+        self._events = self._answers = self._letters = self._truths = self._ends = self._letters_told = 0
         data = orjson.dumps(sample)
         self.history.append(data)
         self.broadcast.send("sample", data)
@@ -128,15 +128,15 @@ class Feed:
 
     # -- private ----------------------------------------------------------------------------------------------
 
-    def _take(self, done: Done, waits: Sequence[float]) -> None:
+    def _take(self, done: Done) -> None:
         self._events += sum(sum(counts.values()) for counts in done.counts.values())
         self._answers += len(done.answered)
-        self._waits += waits[: WAITS - len(self._waits)]
+        self._latency.add((one.made, one.latency) for one in done.answered)
         for graph, told in done.graphs.items():
             self._active.pop(graph, None)
             self._active[graph] = None
             self.latest.add(graph, told)
-            self.traces.answered(graph, told.answered)
+            self.traces.answered(graph, told.answered, told.version)
             for one in told.answered:
                 self._offered += 1
                 place = self._offered - 1 if self._offered <= PREDICTIONS else self._choice.randrange(self._offered)
@@ -148,6 +148,9 @@ class Feed:
                 if truth is not None and self._truths < TRUTHS:
                     self._truths += 1
                     self._send("truth", truth)
+            for end in self.latest.end(graph, told.ended)[: ENDS - self._ends]:
+                self._ends += 1
+                self._send("ended", end)
         self._letters += len(done.rejected)
         for graph, rejected in done.rejected[: DEAD_LETTERS - self._letters_told]:
             self._letters_told += 1
@@ -189,7 +192,3 @@ def _sampled(look: Look) -> dict[str, Any]:
 def _of_slices(scores: Scores | None, measure: str) -> dict[str, float | int | None]:
     found = {name: None if scores is None else scores[name][measure] for name in SLICES}
     return {name: round(value, 6) if isinstance(value, float) else value for name, value in found.items()}
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float | None:
-    return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 6) if ordered else None

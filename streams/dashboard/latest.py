@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adatkg_core.clock import iso_of
+from adatkg_core.clock import iso_of, span_of
 from streams.graph import Answered
 from streams.host import Told
 from streams.prequential import Mark
@@ -57,6 +57,17 @@ class Latest:
         row["truths"].append(truth)
         return {"graph": graph, "id": row["id"], **truth}
 
+    def end(self, graph: str, ended: Mapping[int, bool]) -> list[dict[str, Any]]:
+        """Note to which rows no truth can come any more, and say what is to be told of those to which none came."""
+        told = []
+        for offset, came in ended.items():
+            row = self._find(graph, offset)
+            if row is not None:
+                row["ended"] = True
+                if not came:
+                    told.append({"graph": graph, "id": row["id"], "within": row["within"]})
+        return told
+
     def rows(self, graph: str) -> list[Row]:
         """A graph's latest rows, the newest first."""
         return list(reversed(self._latest.get(graph, {}).values()))
@@ -77,6 +88,7 @@ class Latest:
 def row_of(graph: str, answered: Answered, told: Told) -> Row:
     """An answer as a page shows it; of query and ranking only what fits there."""
     query, prediction = answered.question.query, answered.prediction
+    ticks = answered.until - query.t + 1  # of a question about an explicit time one, its own
     return {
         "id": answered.arrival.source.id,
         "graph": graph,
@@ -94,5 +106,10 @@ def row_of(graph: str, answered: Answered, told: Told) -> Row:
         "gate": round(prediction.gate, 6),
         "interactions": prediction.interactions,
         "late": prediction.late,
+        "asked_next": answered.question.next,
+        "until": answered.until,
+        "until_iso": iso_of(told.clock, answered.until),
+        "within": span_of(told.clock, ticks),
         "truths": [],
+        "ended": prediction.late,  # its truths had come before
     }

@@ -18,12 +18,13 @@ OPEN = 20_000  # answers whose truth may still come
 
 @dataclass(slots=True)
 class Point:
-    """An entity when it was asked about; questions at the same time with the same past share one."""
+    """An entity when it was asked about; questions at the same time with the same past and version share one."""
 
     time: int
     interactions: int
     gate: float
     memory_norm: float
+    version: str  # of the model that answered
     reciprocals: float = 0.0
     truths: int = 0
 
@@ -42,8 +43,8 @@ class Traces:
         """How many are held."""
         return self._points
 
-    def answered(self, graph: str, answers: Sequence[Answered]) -> None:
-        """Queries were answered, in log order."""
+    def answered(self, graph: str, answers: Sequence[Answered], version: str) -> None:
+        """Queries were answered by this version, in log order."""
         for one in answers:
             query, prediction = one.question.query, one.prediction
             entity = query.s if query.s is not None else query.o
@@ -54,8 +55,10 @@ class Traces:
             else:
                 self._rings.move_to_end((graph, entity))
             last = ring[-1] if ring else None
-            if last is None or (last.time, last.interactions) != (prediction.as_of, prediction.interactions):
-                last = Point(prediction.as_of, prediction.interactions, prediction.gate, prediction.memory_norm)
+            now = (prediction.as_of, prediction.interactions, version)
+            if last is None or (last.time, last.interactions, last.version) != now:
+                gate, norm = prediction.gate, prediction.memory_norm
+                last = Point(prediction.as_of, prediction.interactions, gate, norm, version)
                 ring.append(last)
                 self._points += 1
                 if len(ring) > self._each:
@@ -83,6 +86,7 @@ class Traces:
                 "t": point.time,
                 "t_iso": iso_of(clock, point.time),
                 "interactions": point.interactions,
+                "model": point.version,
                 "gate": round(point.gate, 6),
                 "memory_norm": round(point.memory_norm, 6),
                 "reciprocal_rank": round(point.reciprocals / point.truths, 6) if point.truths else None,

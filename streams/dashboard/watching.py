@@ -77,6 +77,8 @@ class Watching:
                 "state_bytes": look.size,
                 "scores": look.scores,
                 "heuristic": look.heuristic,
+                "horizon": look.horizon,
+                "unsettled": look.unsettled,
             }
             for name, look in self._feed.looks.items()
         ]

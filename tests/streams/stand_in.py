@@ -6,20 +6,24 @@ import asyncio
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from uuid import uuid4
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from kafka import KafkaProducer
 
+from adatkg_core.admission import object_to_relation
 from adatkg_core.clock import Clock
 from adatkg_core.events import Answer, Prediction
 from adatkg_core.messages import Question, Source, Unusable, decode_event, encode_prediction, encode_query
+from adatkg_core.relations import Relations
 from streams.connection import Connection
 from streams.deadletters import dead_letter_headers
 from streams.log import Record, open_log
 from streams.topics import Topics, ensure_topics
 
-KNOWN = ("Consult", "Praise")
+KNOWN = Relations(("Consult", "Praise"))
+CLOCK = Clock("2014-01-01")
 Message = tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes]]]  # key, value, headers
 
 
@@ -36,11 +40,15 @@ def question(r: str = "Consult", id: str = "q") -> Question:
     return asked
 
 
-def prediction(asked: Question, graph: str, partition: int, offset: int, late: bool = False) -> bytes:
+def prediction(
+    asked: Question, graph: str, partition: int, offset: int, late: bool = False, clock: Clock | None = CLOCK
+) -> bytes:
     """An answer such as the worker gives, the same for the same place."""
     top = tuple(Answer(name, 2.0 - i, 0.5 / (1 + i)) for i, name in enumerate(("Angela Merkel", "China", "[red]Iran")))
     made = Prediction(top, 7 + offset, late, True, 0.25, 3, {"Angela Merkel": 1.0})
-    return encode_prediction(made, asked, graph, "model-1", Source(partition, offset))
+    if asked.next:
+        asked = replace(asked, query=replace(asked.query, t=made.as_of))
+    return encode_prediction(made, asked, graph, "model-1", Source(partition, offset), clock)
 
 
 def send(bootstrap: str, topic: str, messages: Sequence[Message]) -> None:
@@ -92,11 +100,11 @@ async def _answer_all(consumer: AIOKafkaConsumer, producer: AIOKafkaProducer, to
     async for record in consumer:
         graph = record.key.decode()
         try:
-            event = decode_event(record.value, Clock())
+            event = decode_event(record.value, CLOCK)
             if not isinstance(event, Question):
                 continue
             if event.query.r not in KNOWN:
-                raise Unusable("unknown-relation", f"unknown relation {event.query.r!r}")
+                raise Unusable(*object_to_relation(event.query.r, KNOWN))
         except Unusable as problem:
             headers = dead_letter_headers(
                 problem.code, problem.detail, record.topic, record.partition, record.offset, graph

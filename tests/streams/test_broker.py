@@ -160,7 +160,7 @@ def command(folder: Path) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any
     """`adatkg broker` in a process of its own, and what it printed when it was ready."""
     arguments = ["broker", "--json", "--port", "0", "--data-dir", str(folder)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "adatkg_cli.main", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "adatkg", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from time import monotonic
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -14,6 +16,7 @@ from adatkg_core.events import Answer, Prediction, Query
 from adatkg_core.messages import Question, Source
 from streams.dashboard.broadcast import HEARTBEAT, Broadcast
 from streams.dashboard.feed import DEAD_LETTERS, HISTORY, PREDICTIONS, SAMPLED, Feed
+from streams.dashboard.latency import MOST, WINDOW, Latency
 from streams.dashboard.latest import GRAPHS, ROWS, SHOWN, TRUTHS, Latest
 from streams.dashboard.names import NameIndex
 from streams.dashboard.traces import Traces
@@ -22,17 +25,35 @@ from streams.host import Done, Look, Told
 from streams.prequential import Mark, Prequential
 
 
-def answered(offset: int, entity: str = "e", *, time: int = 5, interactions: int = 0, late: bool = False) -> Answered:
-    """An answer to (entity, r, ?)."""
+def answered(
+    offset: int,
+    entity: str = "e",
+    *,
+    time: int = 5,
+    interactions: int = 0,
+    late: bool = False,
+    horizon: int = 0,
+    took: float = 0.1,
+) -> Answered:
+    """An answer to (entity, r, ?) at a time, or with a horizon at the next time; it was made just now."""
     query = Query("r", time, s=entity)
     top = tuple(Answer(name, 1.0, 0.1) for name in "abcdefgh")
     prediction = Prediction(top, time, late, interactions == 0, 0.25, interactions, memory_norm=1.5)
-    arrival = Arrival(Source(0, offset), 0.0, b"g", b"")
-    return Answered(arrival, b"", Question("q", query, {}, False), prediction)
+    made = monotonic()
+    arrival = Arrival(Source(0, offset), made - took, b"g", b"")
+    question = Question("q", query, {}, horizon > 0)
+    return Answered(arrival, b"", question, prediction, time - 1 + horizon if horizon else time, made)
 
 
-def batch(*answers: Answered, marks: Sequence[Mark] = (), graph: str = "g", clock: Clock | None = None) -> Done:
-    done = Done(answered=list(answers), graphs={graph: Told(clock, "v1", list(answers), list(marks))})
+def batch(
+    *answers: Answered,
+    marks: Sequence[Mark] = (),
+    ended: Mapping[int, bool] = MappingProxyType({}),
+    graph: str = "g",
+    clock: Clock | None = None,
+) -> Done:
+    told = Told(clock, "v1", list(answers), list(marks), dict(ended))
+    done = Done(answered=list(answers), graphs={graph: told})
     done.counts[graph] = done.counts.get(graph, type(done.answers)())
     done.counts[graph]["query"] += len(answers)
     return done
@@ -40,7 +61,7 @@ def batch(*answers: Answered, marks: Sequence[Mark] = (), graph: str = "g", cloc
 
 def look(version: str = "v1", watermark: int = 3) -> Look:
     score = Prequential()
-    return Look(10, 2, 1, watermark, "1970-01-04", version, score.scores(), score.heuristic_scores())
+    return Look(10, 2, 1, watermark, "1970-01-04", version, score.scores(), score.heuristic_scores(), 14, 0)
 
 
 async def nothing() -> tuple[dict[str, Look], float]:
@@ -79,13 +100,14 @@ async def told(watched: Feed, work: Any) -> list[tuple[str, dict[str, Any]]]:
 def test_a_trace_follows_an_entity_and_knows_how_well_it_was_answered() -> None:
     traces = Traces()
     asked = [answered(1, time=1), answered(2, time=1), answered(3, time=2, interactions=4)]
-    traces.answered("g", asked)
+    traces.answered("g", asked, "v")
     traces.marked("g", [Mark(1, "a", 2.0, None), Mark(2, "b", None, 1.0), Mark(99, "c", 1.0, None)])
     first, second = traces.trace("g", "e", Clock())
     assert first == {
         "t": 1,
         "t_iso": "1970-01-02",
         "interactions": 0,
+        "model": "v",
         "gate": 0.25,
         "memory_norm": 1.5,
         "reciprocal_rank": 0.25,  # two questions at the same time with the same past: 1/2 and 0
@@ -94,10 +116,17 @@ def test_a_trace_follows_an_entity_and_knows_how_well_it_was_answered() -> None:
     assert traces.trace("other", "e", None) == traces.trace("g", "x", None) == []
 
 
+def test_a_trace_shows_where_another_version_took_over() -> None:
+    traces = Traces()
+    traces.answered("g", [answered(1, time=1)], "first")
+    traces.answered("g", [answered(2, time=1), answered(3, time=1)], "second")
+    assert [point["model"] for point in traces.trace("g", "e", None)] == ["first", "second"]
+
+
 def test_traces_hold_no_more_however_long_the_stream() -> None:
     traces = Traces(points=10, all_points=100, open=50)
     for i in range(3_000):
-        traces.answered("g", [answered(i, f"e{i % 40}", time=i), answered(i + 100_000, "busy", time=i)])
+        traces.answered("g", [answered(i, f"e{i % 40}", time=i), answered(i + 100_000, "busy", time=i)], "v")
         assert traces.points <= 100
     assert [point["t"] for point in traces.trace("g", "busy", None)] == list(range(2_990, 3_000))
     assert traces.trace("g", f"e{2_999 % 40}", None), "who was asked about last is there"
@@ -107,7 +136,7 @@ def test_traces_hold_no_more_however_long_the_stream() -> None:
 
 def test_a_truth_that_comes_after_its_answer_was_pushed_out_is_harmless() -> None:
     traces = Traces(points=2, all_points=4, open=1)
-    traces.answered("g", [answered(1, time=1), answered(2, time=2), answered(3, time=3)])
+    traces.answered("g", [answered(1, time=1), answered(2, time=2), answered(3, time=3)], "v")
     traces.marked("g", [Mark(1, "a", 1.0, None), Mark(3, "a", 4.0, None)])
     assert [point["reciprocal_rank"] for point in traces.trace("g", "e", None)] == [None, 0.25]
 
@@ -143,6 +172,11 @@ def test_the_latest_rows_are_the_newest_first_with_the_truths_that_came() -> Non
         "gate": 0.25,
         "interactions": 0,
         "late": False,
+        "asked_next": False,
+        "until": 5,
+        "until_iso": None,
+        "within": "1 tick",
+        "ended": False,
         "truths": [{"entity": "a", "rank": 3.5, "heuristic_rank": None}],
     }
 
@@ -162,14 +196,33 @@ def test_rows_are_bounded_over_graphs_and_truths_and_those_shown() -> None:
     assert latest.rows(f"g{GRAPHS + 1}") == [] and latest.rows(f"g{GRAPHS}")
 
 
+def test_a_row_says_until_when_its_truth_may_come_and_that_none_came() -> None:
+    latest, hours = Latest(), Clock(seconds=3600)
+    asked = (
+        answered(1, time=5, horizon=3),
+        answered(2, time=5, horizon=48),
+        answered(3, time=5),
+        answered(4, late=True),
+    )
+    latest.add("g", batch(*asked, clock=hours).graphs["g"])
+    rows = latest.rows("g")[::-1]
+    assert [row["asked_next"] for row in rows] == [True, True, False, False]
+    assert [row["until"] for row in rows] == [7, 52, 5, 5] and rows[0]["until_iso"] == hours.iso(7)
+    assert [row["within"] for row in rows] == ["3 hours", "2 days", "1 hour", "1 hour"]
+    assert [row["ended"] for row in rows] == [False, False, False, True]
+    assert latest.end("g", {1: False, 2: True, 99: False}) == [{"graph": "g", "id": "0-1", "within": "3 hours"}]
+    assert [row["ended"] for row in latest.rows("g")[::-1]] == [True, True, False, True]
+    assert latest.end("other", {1: False}) == []
+
+
 # -- samples and events -------------------------------------------------------------------------------------------
 
 
 def test_a_sample_counts_since_the_one_before() -> None:
     watched = feed(g=look())
-    done = batch(answered(1), answered(2))
+    done = batch(answered(1, took=0.25), answered(2, took=0.75))
     done.rejected.append(("g", Rejected(Arrival(Source(0, 9), 0.0, b"g", b""), "not-json", "it is no JSON")))
-    watched.take(done, [0.25, 0.75])
+    watched.take(done)
     watched.sample(1_000.0)
     watched.sample(1_001.0)
     first, second = map(orjson.loads, watched.history)
@@ -179,7 +232,30 @@ def test_a_sample_counts_since_the_one_before() -> None:
     assert first["graphs"]["g"]["version"] == "v1" and first["graphs"]["g"]["watermark_iso"] == "1970-01-04"
     assert first["graphs"]["g"]["heuristic_mrr"] == {"all": None, "cold_start": None, "warm": None}
     assert first["graphs"]["g"]["count"] == {"all": 0, "cold_start": 0, "warm": 0}
-    assert second["events_per_s"] == second["dead_letters_per_s"] == 0 and second["latency_p50"] is None
+    assert second["events_per_s"] == second["dead_letters_per_s"] == 0 and second["latency_p50"] == 0.75
+
+
+def test_the_quantiles_differ_where_answers_took_differently_and_old_answers_do_not_count() -> None:
+    latency = Latency()
+    latency.add((100.0, 0.01 * (i + 1)) for i in range(100))
+    assert latency.quantiles(110.0, 0.5, 0.95) == [0.51, 0.96]
+    latency.add([(120.0, 7.0)])
+    assert latency.quantiles(100.0 + WINDOW, 0.95) == [0.96]
+    assert latency.quantiles(121.0 + WINDOW - 2, 0.5, 0.95) == [7.0, 7.0]
+    assert latency.quantiles(121.0 + WINDOW, 0.5, 0.95) == [None, None]
+    latency.add((200.0, float(i)) for i in range(3 * MOST))
+    assert latency.quantiles(200.0, 0.0) == [2.0 * MOST], "of very many the latest are kept"
+
+
+def test_a_reader_hears_that_nothing_came_within_the_horizon() -> None:
+    async def run() -> None:
+        watched = feed(g=look())
+        watched.take(batch(answered(1, horizon=5), answered(2, horizon=5)))
+        work = [lambda: watched.take(batch(ended={1: False, 2: True})), lambda: watched.take(batch(ended={77: False}))]
+        assert await told(watched, work[0]) == [("ended", {"graph": "g", "id": "0-1", "within": "5 ticks"})]
+        assert await told(watched, work[1]) == []
+
+    asyncio.run(run())
 
 
 def test_a_reader_hears_predictions_truths_dead_letters_samples_and_new_versions() -> None:
@@ -190,7 +266,7 @@ def test_a_reader_hears_predictions_truths_dead_letters_samples_and_new_versions
         done.rejected.append(("g", Rejected(Arrival(Source(3, 9), 0.0, b"g", b""), "late", "too late")))
 
         def work() -> None:
-            watched.take(done, [0.1])
+            watched.take(done)
             watched.flush()
             watched.see({"g": look("v2")})
             watched.sample(1.0)
@@ -205,7 +281,7 @@ def test_a_reader_hears_predictions_truths_dead_letters_samples_and_new_versions
         assert prediction[1]["truths"], "the truth that came meanwhile is in the row"
         assert models == ("models", {"graph": "g", "version": "v2"})
         assert sample[0] == "sample" and sample[1]["graphs"]["g"]["version"] == "v2"
-        assert await told(watched, lambda: watched.take(batch(marks=[Mark(1, "b", None, None)]), [])) == [
+        assert await told(watched, lambda: watched.take(batch(marks=[Mark(1, "b", None, None)]))) == [
             ("truth", {"graph": "g", "id": "0-1", "entity": "b", "rank": None, "heuristic_rank": None})
         ]
 
@@ -219,7 +295,7 @@ def test_a_fair_choice_of_predictions_is_shown_and_no_flood_of_dead_letters() ->
             offsets = range(1000 * round, 1000 * round + 40)
 
             def work(offsets: range = offsets) -> None:
-                watched.take(batch(*map(answered, offsets)), [])
+                watched.take(batch(*map(answered, offsets)))
                 watched.flush()
 
             rows = [values for event, values in await told(watched, work) if event == "prediction"]
@@ -229,8 +305,8 @@ def test_a_fair_choice_of_predictions_is_shown_and_no_flood_of_dead_letters() ->
         counts = [shown.count(place) for place in range(40)]
         assert min(counts) > 10 and max(counts) < 80
         done = Done(rejected=[("g", Rejected(Arrival(Source(0, i), 0.0, b"g", b""), "x", "y")) for i in range(50)])
-        assert len(await told(watched, lambda: watched.take(done, []))) == DEAD_LETTERS
-        assert await told(watched, lambda: watched.take(done, [])) == []
+        assert len(await told(watched, lambda: watched.take(done))) == DEAD_LETTERS
+        assert await told(watched, lambda: watched.take(done)) == []
 
     asyncio.run(run())
 
@@ -241,7 +317,7 @@ def test_memory_does_not_grow_with_the_stream() -> None:
             graph = f"g{i % 50}"
             marks = [Mark(10 * i + j, "a", 1.0, None) for j in range(10)]
             asked = (answered(10 * i + j, f"e{(10 * i + j) % 999}", time=i) for j in range(10))
-            watched.take(batch(*asked, marks=marks, graph=graph), [0.1] * 10)
+            watched.take(batch(*asked, marks=marks, graph=graph))
             if i % 5 == 0:
                 watched.flush()
                 watched.sample(float(i))
@@ -264,8 +340,8 @@ def test_memory_does_not_grow_with_the_stream() -> None:
 def test_what_goes_wrong_while_watching_does_not_reach_the_stream() -> None:
     nobody: Any = None
     watched = feed()
-    watched.take(Done(graphs={"g": Told(None, "v", [nobody])}), [])
-    watched.take(batch(answered(1)), [0.1])
+    watched.take(Done(graphs={"g": Told(None, "v", [nobody])}))
+    watched.take(batch(answered(1)))
     assert watched.latest.rows("g")
 
 
@@ -333,6 +409,20 @@ def test_names_are_found_by_the_beginnings_of_their_words_whatever_case_and_acce
     assert index.search("mel", 10) == ["Camel"] and index.search("strasse", 10) == ["Straße"]
     assert index.search("palais de", 1) == ["Palais de l'Élysée"] and index.search(" angela ", 1) == ["Angela Merkel"]
     assert index.search("", 2) == ["Angela Merkel", "Élysée Palace"] and index.search("zzz", 5) == []
+
+
+def test_the_nearest_names_are_those_that_one_may_have_meant() -> None:
+    index = NameIndex(["Barack Obama", "Michelle Obama", "Angela Merkel", "Make a visit", "Make statement", "EWR"])
+    assert index.nearest("Barack Ob", 3) == ["Barack Obama"]
+    assert index.nearest("Barak Obana", 3) == ["Barack Obama"]  # two errors
+    assert index.nearest("make visit", 1) == ["Make a visit"] and index.nearest("ewr", 2) == ["EWR"]
+    assert index.nearest("Nobody like this", 3) == [] and index.nearest("  ", 3) == []
+
+
+def test_names_that_fill_their_blocks_are_all_found() -> None:
+    index = NameIndex([f"Name {i}" for i in range(4_096)])
+    assert len(index.search("", 50)) == 50 and index.search("name 4095", 2) == ["Name 4095"]
+    assert NameIndex([]).search("", 5) == [] and NameIndex([]).nearest("x", 5) == []
 
 
 def test_a_search_sees_names_that_came_since_and_takes_none_for_a_pattern() -> None:

@@ -14,10 +14,10 @@ import orjson
 import pytest
 
 from adatkg_core.bundle import Bundle
-from adatkg_core.clock import Clock
+from adatkg_core.clock import Clock, span_of
 from adatkg_core.encoder import load_encoder
 from adatkg_core.events import Fact
-from adatkg_core.messages import encode_fact, encode_query
+from adatkg_core.messages import encode_fact, encode_query, encode_tick
 from adatkg_core.model_store import ModelStore
 from adatkg_core.portrait import portray
 from tests.core.small import named, small_config, small_model
@@ -197,6 +197,13 @@ def test_names_are_found_by_a_few_letters(page: Page) -> None:
     assert len(page.get("/api/graphs/g/names", q="")["names"]) == 10
 
 
+def test_a_name_is_known_or_the_nearest_are_offered(page: Page) -> None:
+    assert page.get("/api/graphs/g/nearest", kind="relation", q=RELATION) == {"known": True, "names": []}
+    found = page.get("/api/graphs/g/nearest", kind="relation", q=RELATION[:-1])
+    assert found["known"] is False and found["names"][0] == RELATION
+    assert page.get("/api/graphs/g/nearest", q="Zzyzx Qwertz") == {"known": False, "names": []}
+
+
 def test_names_with_anything_in_them_come_back_as_they_are(page: Page) -> None:
     now = LAST + 1
     page.world.publish([("g", encode_fact(ODD, RELATION, GRAPH.entities[0], now))])
@@ -264,6 +271,8 @@ def test_a_question_that_makes_no_sense_is_refused_with_the_remedy(page: Page, b
         ("/api/graphs/g/entity?name=%20", 400, "give an entity's name"),
         (f"/api/graphs/g/entity?name={'x' * 1_001}", 400, "at most 1000"),
         ("/api/graphs/g/names?kind=thing", 400, "entity or relation"),
+        ("/api/graphs/g/nearest?kind=thing", 400, "entity or relation"),
+        ("/api/graphs/nowhere/nearest?q=x", 404, "not on this worker"),
         ("/api/graphs/g/names?limit=0", 400, "from 1 to 50"),
         ("/api/graphs/g/names?limit=51", 400, "from 1 to 50"),
         ("/api/graphs/g/names?limit=%D9%A3", 400, "from 1 to 50"),
@@ -437,3 +446,30 @@ def test_a_worker_ends_in_peace_while_pages_are_open(page: Page) -> None:
 
 def test_nothing_went_wrong_while_watching(page: Page) -> None:
     assert not page.worker.said("watching_failed") and not page.worker.said("web_failed")
+
+
+# -- what does not come -------------------------------------------------------------------------------------------
+
+
+def test_the_stream_tells_that_nothing_came_to_a_question_about_next(page: Page) -> None:
+    """The last of this file, because the graph's time moves far ahead."""
+    scores = orjson.loads(page.worker.page("/scores")[1])["g"]
+    watermark, horizon = scores["watermark"], scores["horizon"]
+
+    def work() -> None:
+        page.world.publish([("g", encode_query("live-2", RELATION, "next", s="Nobody ever heard of"))])
+        until(lambda: "live-2" in page.world.answers(), "the query is answered")
+        page.world.publish([("g", encode_tick(watermark + horizon)), ("g", encode_tick(watermark + horizon + 1))])
+
+    def id() -> str:
+        return str(page.world.answers()["live-2"][0]["id"])
+
+    heard = listen(page, work, lambda event, values: event == "ended" and values["id"] == id())
+    assert heard[-1][1] == {"graph": "g", "id": id(), "within": span_of(CLOCK, horizon)}
+    rows = {row["id"]: row for row in page.get("/api/graphs/g/predictions")["predictions"]}
+    row = rows[id()]
+    assert row["asked_next"] and row["ended"] and row["truths"] == []
+    assert (row["until"], row["until_iso"]) == (watermark + horizon, CLOCK.iso(watermark + horizon))
+    after = orjson.loads(page.worker.page("/scores")[1])["g"]
+    assert after["unsettled"] > scores["unsettled"] and after["scores"] == scores["scores"]
+    assert page.worker.metric('adatkg_unsettled_queries_total{graph="g"}') == after["unsettled"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,19 @@ import orjson
 import pytest
 
 from adatkg_core.bundle import Bundle
+from adatkg_core.clock import Clock
+from adatkg_core.encoder import load_encoder
 from adatkg_core.errors import AdatkgError
 from adatkg_core.messages import Source, encode_fact, encode_query
 from adatkg_core.model_store import ModelStore
 from streams.connection import Connection
 from streams.graph import Arrival, Graph
 from streams.host import Done, Host
-from streams.log import partition_of
 from streams.metrics import Metrics
+from streams.partitions import partition_of
 from streams.pump import Pump
 from streams.settings import StreamSettings
+from streams.share import Share
 from streams.topics import EventLog, Topics
 from tests.core.small import shared_model, small_graph
 
@@ -73,6 +77,25 @@ def query(offset: int, partition: int = HERE) -> Arrival:
 
 def interactions(done: Done) -> list[int]:
     return [orjson.loads(one.body)["interactions"] for one in done.answered]
+
+
+def test_an_answer_says_the_tick_that_was_asked_about_and_both_times_in_the_calendar(settings: StreamSettings) -> None:
+    bundle = Bundle(shared_model("default"), GRAPH.relations, (), "v1", clock=Clock("2014-01-01"))
+    graph = Graph("g", bundle, load_encoder(shared_model("default").config.model.encoder), settings, Share())
+    asked: list[int | str] = ["next", 4, "2014-01-03T12:00", -(2**31) + 1]
+    value = [encode_query(f"q{number}", RELATION, time, s=SUBJECT) for number, time in enumerate(asked)]
+    queries = [Arrival(Source(HERE, 1 + number), 0.0, b"g", one) for number, one in enumerate(value)]
+    once, again = (graph.apply([fact(9), *queries]).answered for _ in range(2))
+    found = [orjson.loads(one.body) for one in once]
+    keys = ("tick", "time", "as_of", "as_of_time", "late")
+    assert [tuple(one[key] for key in keys) for one in found] == [
+        (10, "2014-01-11", 10, "2014-01-11", False),
+        (4, "2014-01-05", 9, "2014-01-10", True),
+        (2, "2014-01-03", 9, "2014-01-10", True),
+        (-(2**31) + 1, None, 9, "2014-01-10", True),  # long before the calendar begins
+    ]
+    assert [one["query"]["t"] for one in found] == asked
+    assert [one.body for one in once[1:]] == [one.body for one in again[1:]]
 
 
 def test_an_event_that_comes_again_within_a_batch_is_taken_in_once(settings: StreamSettings) -> None:
@@ -152,8 +175,8 @@ class Outbox:
         return None
 
 
-def pump_of(one: Host, settings: StreamSettings) -> Pump:
-    return Pump(settings, Topics(), one, Outbox(), Metrics(), lambda _: None)  # type: ignore[arg-type]
+def pump_of(one: Host, settings: StreamSettings, *watch: Callable[[Done], None]) -> Pump:
+    return Pump(settings, Topics(), one, Outbox(), Metrics(), lambda _: None, *watch)  # type: ignore[arg-type]
 
 
 def test_what_could_not_be_saved_is_not_acknowledged(settings: StreamSettings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,6 +204,31 @@ def test_what_could_not_be_saved_is_not_acknowledged(settings: StreamSettings, m
         pump.close()
 
     asyncio.run(scenario())
+
+
+def test_an_answers_latency_begins_when_its_query_was_handed_over(settings: StreamSettings) -> None:
+    told: list[Done] = []
+
+    async def scenario() -> float:
+        pump = pump_of(host(settings), settings, told.append)
+        pump.moved([HERE])
+        began = time.monotonic()
+        await pump.put(Delivered(query(0), []))
+        await asyncio.sleep(0.3)
+        await pump.put(Delivered(query(1), []))
+        running = asyncio.create_task(pump.run())
+        while sum(len(done.answered) for done in told) < 2:
+            await asyncio.sleep(0.01)
+        took = time.monotonic() - began
+        await pump.stop()
+        await running
+        pump.close()
+        return took
+
+    took = asyncio.run(scenario())
+    (batch,) = [done.answered for done in told if done.answered]
+    first, second = (one.latency for one in batch)
+    assert took > first > second > 0 and first - second > 0.2
 
 
 def test_a_batch_that_fails_halfway_is_never_saved(settings: StreamSettings, monkeypatch: pytest.MonkeyPatch) -> None:

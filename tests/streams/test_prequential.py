@@ -230,12 +230,11 @@ def test_what_time_has_passed_is_not_settled_and_not_held() -> None:
 def held(score: Prequential) -> int:
     """How many things it holds."""
     groups = list(score._groups.values())
-    asked = [one for group in groups for one in group.asked]
+    asked = [one for group in groups for one in group.asked.values()]
     names = sum(len(one.listed) + len(one.unwanted) + len(one.ranks) for one in asked)
     assert sorted(one.moment for one in asked) == list(score._asked)
-    assert {key for keys in score._keys.values() for key in keys} == score._groups.keys()
     assert names + sum(len(group.came) for group in groups) == score._names
-    return score._names + len(asked) + len(groups) + len(score._times)
+    return score._names + len(asked) + len(groups) + len(score._ends)
 
 
 def test_memory_stays_bounded_whatever_is_asked() -> None:
