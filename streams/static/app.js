@@ -8,6 +8,7 @@ import * as letters from "./letters.js";
 import * as models from "./models.js";
 import * as overview from "./overview.js";
 import { follow, parse } from "./router.js";
+import { search } from "./search.js";
 import { connect, graphNow, known, news } from "./store.js";
 
 const CHOICE = "adatkg-graph";
@@ -66,6 +67,7 @@ function open(route, signal, first) {
     main.querySelector("h1")?.focus({ preventScroll: true });
   }
   head();
+  foot();
 }
 
 /** What the header says, written only where it changed. */
@@ -100,6 +102,7 @@ function head() {
   setText(at("version"), now.version ?? "none yet");
   at("version").title = now.version ?? "";
   setText(at("watermark"), format.when(now.watermark, now.watermark_iso));
+  at("watermark").title = now.watermark_iso ? `tick ${now.watermark}` : "";
 }
 
 function foot() {
@@ -122,6 +125,7 @@ function foot() {
   );
 }
 
+at("find").append(search(present));
 at("graph").addEventListener("change", (event) => {
   const graph = event.target.value;
   const { page } = parse(location.hash);

@@ -1,15 +1,23 @@
-// A question of one's own: who or whom, by which relation, when.
+// A question of one's own: a fact with its subject or its object left open.
 
+import { answerCard } from "./answer.js";
 import { get, isLeft, ofGraph, post } from "./api.js";
+import { triple } from "./card.js";
+import { choice } from "./choice.js";
 import { combobox } from "./combobox.js";
-import { entityLink, fill, h, name, problem, setText } from "./dom.js";
-import { bar, question } from "./feed.js";
-import * as format from "./format.js";
+import { emptyState, fill, h, name, problem, setText } from "./dom.js";
+import { lookUp, unknownEntity, unknownRelation } from "./meant.js";
+import { graphNow, news } from "./store.js";
 
 const LARGEST = 50; // candidates that may be asked for
+const DIRECTIONS = [
+  ["subject", "Subject · relation · ?"], // by what is given
+  ["object", "? · relation · object"],
+];
 
 export function open(main, { graph, query }, signal) {
   let direction = query.has("object") ? "object" : "subject";
+  let newcomer = null; // a name that is to be asked about though nobody knows it
   const find = (kind) => async (text, ended) =>
     (await get(ofGraph(graph, "names"), { kind, q: text, limit: 10 }, ended)).names;
   const entity = combobox({
@@ -42,34 +50,22 @@ export function open(main, { graph, query }, signal) {
     value: query.get("k") ?? "10",
     required: true,
   });
-  const preview = h("p", { class: "preview" });
+  const timeHint = h("p", { class: "hint", id: "ask-time-hint" });
+  const preview = h("p", { class: "preview question" });
+  const doubts = h("div", {});
   const answer = h("div", { class: "answer", "aria-live": "polite" });
   const send = h("button", { type: "submit" }, "Ask");
   const form = h(
     "form",
     { class: "card ask", "aria-label": "Question", on: { submit: ask, input: describe, change: describe } },
-    h(
-      "fieldset",
-      { class: "choice" },
-      h("legend", {}, "What is asked for"),
-      [
-        ["subject", "Whom will they act on?"],
-        ["object", "Who will act on them?"],
-      ].map(([value, title]) =>
-        h(
-          "label",
-          {},
-          h("input", {
-            type: "radio",
-            name: "direction",
-            value,
-            checked: value === direction,
-            on: { change: () => turn(value) },
-          }),
-          h("span", {}, title),
-        ),
-      ),
-    ),
+    choice({
+      legend: "What is asked for",
+      name: "direction",
+      options: DIRECTIONS,
+      chosen: direction,
+      change: turn,
+      showLegend: true,
+    }),
     entity.element,
     relation.element,
     h(
@@ -80,11 +76,12 @@ export function open(main, { graph, query }, signal) {
         { class: "field" },
         h("label", { for: "ask-time" }, "Time"),
         time,
-        h("p", { class: "hint", id: "ask-time-hint" }, "next, a date such as 2014-03-02, or a tick"),
+        timeHint,
       ),
       h("div", { class: "field" }, h("label", { for: "ask-k" }, "Candidates"), size),
     ),
     preview,
+    doubts,
     h("div", { class: "actions" }, send),
   );
   fill(
@@ -107,7 +104,12 @@ export function open(main, { graph, query }, signal) {
     h("div", { class: "ask-page" }, form, answer),
   );
   turn(direction);
-  invite();
+  hintAtTimes();
+  news.addEventListener("overview", hintAtTimes, { signal });
+  fill(
+    answer,
+    emptyState("The answer appears here.", "Type a few letters of a name: the arrow keys choose, Enter takes."),
+  );
 
   function turn(value) {
     direction = value;
@@ -115,44 +117,30 @@ export function open(main, { graph, query }, signal) {
     describe();
   }
 
-  function describe() {
-    const given = entity.input.value.trim() || "…";
-    const does = h("em", { class: "relation" }, name(relation.input.value.trim() || "…"));
-    const until = time.value.trim();
-    const at = !until || until === "next" ? " next?" : /^\d+$/.test(until) ? ` at time ${until}?` : ` on ${until}?`;
-    fill(
-      preview,
-      direction === "subject"
-        ? ["Whom will ", h("b", {}, name(given)), " ", does, at]
-        : ["Who will ", does, " ", h("b", {}, name(given)), at],
-    );
+  function hintAtTimes() {
+    const { watermark, watermark_iso: iso } = graphNow(graph);
+    if (iso) setText(timeHint, `next, or a time such as ${iso.slice(0, 16)}`);
+    else setText(timeHint, `next, or a tick${Number.isInteger(watermark) ? ` such as ${watermark + 1}` : ""}`);
   }
 
-  function invite() {
-    fill(
-      answer,
-      h(
-        "div",
-        { class: "empty" },
-        h("p", { class: "empty-title" }, "The answer appears here."),
-        h("p", {}, "Type a few letters of a name: the arrow keys choose, Enter takes."),
-      ),
-    );
+  /** The question as it stands; what was doubtful before may be so no longer. */
+  function describe() {
+    const given = h("b", {}, name(entity.input.value.trim() || "…"));
+    const does = h("em", { class: "relation" }, name(relation.input.value.trim() || "…"));
+    const asked = h("b", { class: "unknown" }, "?");
+    const [subject, object] = direction === "subject" ? [given, asked] : [asked, given];
+    fill(preview, triple(subject, does, object, h("span", { class: "when" }, time.value.trim() || "next")));
+    doubts.replaceChildren();
   }
 
   async function ask(event) {
     event.preventDefault();
     send.disabled = true;
     setText(send, "Asking …");
-    const until = time.value.trim();
-    const body = {
-      [direction]: entity.input.value.trim(),
-      relation: relation.input.value.trim(),
-      time: /^-?\d+$/.test(until) ? Number(until) : until || "next",
-      k: Number(size.value),
-    };
     try {
-      show(await post(ofGraph(graph, "ask"), body, null, signal));
+      const doubt = await doubtful(entity.input.value.trim(), relation.input.value.trim());
+      fill(doubts, doubt);
+      if (!doubt) fill(answer, answerCard(graph, await post(ofGraph(graph, "ask"), body(), null, signal)));
     } catch (error) {
       if (!isLeft(error)) fill(answer, problem(error.message));
     } finally {
@@ -161,89 +149,32 @@ export function open(main, { graph, query }, signal) {
     }
   }
 
-  function show(prediction) {
-    const { query: asked } = prediction;
-    const row = {
-      s: asked.s ?? null,
-      r: asked.r,
-      o: asked.o ?? null,
-      t: asked.t,
-      t_iso: typeof asked.t === "string" && asked.t !== "next" ? asked.t : null,
+  /** What speaks against sending the question as it is, or null. */
+  async function doubtful(given, does) {
+    const [who, what] = await Promise.all([
+      lookUp(graph, "entity", given, signal),
+      lookUp(graph, "relation", does, signal),
+    ]);
+    const correct = (field) => (text) => {
+      field.input.value = text;
+      describe();
+      form.requestSubmit();
     };
-    fill(
-      answer,
-      h(
-        "section",
-        { class: "card", "aria-labelledby": "answer-title" },
-        h("h2", { id: "answer-title", class: "question" }, asked.t === "next" ? wording(row) : question(graph, row)),
-        h("p", {}, explain(row.s ?? row.o, prediction)),
-        h(
-          "table",
-          { class: "ranking" },
-          h(
-            "thead",
-            {},
-            h(
-              "tr",
-              {},
-              ["Rank", "Entity", "Probability"].map((head) => h("th", { scope: "col" }, head)),
-            ),
-          ),
-          h(
-            "tbody",
-            {},
-            prediction.top.map((one, i) =>
-              h(
-                "tr",
-                {},
-                h("td", { class: "numeric" }, String(i + 1)),
-                h("th", { scope: "row" }, entityLink(graph, one.entity)),
-                h(
-                  "td",
-                  {},
-                  h(
-                    "span",
-                    { class: "with-bar" },
-                    bar(one.probability),
-                    h("span", { class: "probability" }, format.share(one.probability)),
-                  ),
-                ),
-              ),
-            ),
-          ),
-        ),
-        h(
-          "p",
-          { class: "hint" },
-          "Answered by ",
-          h("code", {}, prediction.model),
-          prediction.late ? ". The time had passed when it was asked, so it is answered as of the stream's date." : ".",
-        ),
-      ),
-    );
+    if (!what.known) return unknownRelation(does, what.names, correct(relation));
+    if (who.known || newcomer === given || !who.names.length) return null;
+    return unknownEntity(given, who.names, correct(entity), () => {
+      newcomer = given;
+      form.requestSubmit();
+    });
   }
 
-  function wording(row) {
-    const does = h("em", { class: "relation" }, name(row.r));
-    return row.o === null
-      ? ["Whom will ", entityLink(graph, row.s), " ", does, " next?"]
-      : ["Who will ", does, " ", entityLink(graph, row.o), " next?"];
+  function body() {
+    const at = time.value.trim();
+    return {
+      [direction]: entity.input.value.trim(),
+      relation: relation.input.value.trim(),
+      time: /^-?\d+$/.test(at) ? Number(at) : at || "next",
+      k: Number(size.value),
+    };
   }
-}
-
-/** Cold start and gate in a sentence. */
-function explain(given, { cold_start: cold, gate, interactions }) {
-  return cold
-    ? [
-        h("span", { class: "badge new" }, "newcomer"),
-        " ",
-        h("b", {}, name(given)),
-        " has never been seen in this graph. Its memory is empty and the gate is closed, " +
-          "so the answer rests on its name and on what entities with similar names did.",
-      ]
-    : [
-        h("b", {}, name(given)),
-        ` has been seen in ${format.plural(interactions, "fact")}. ` +
-          `The gate stands at ${format.score(gate)}: so much of its memory is blended with what its name says.`,
-      ];
 }

@@ -5,8 +5,11 @@ import { fill, h, name } from "./dom.js";
 
 const PAUSE = 120; // milliseconds after a key before names are looked up
 
-/** A labelled field; `find(text, signal)` resolves to names. Returns {element, input}. */
-export function combobox({ id, label, value = "", required = true, find, signal }) {
+/**
+ * A labelled field; `find(text, signal)` resolves to names. `taken(name)` hears of one that was chosen from the list.
+ * Returns {element, input}.
+ */
+export function combobox({ id, label, value = "", required = true, attributes = {}, find, taken = null, signal }) {
   const list = h("ul", { role: "listbox", id: `${id}-list`, "aria-label": "Names that fit", hidden: true });
   const said = h("span", { class: "hidden", role: "status" });
   const input = h("input", {
@@ -21,6 +24,7 @@ export function combobox({ id, label, value = "", required = true, find, signal 
     spellcheck: "false",
     required,
     value,
+    ...attributes,
   });
   const element = h(
     "div",
@@ -33,10 +37,15 @@ export function combobox({ id, label, value = "", required = true, find, signal 
   let active = -1;
   let timer = null;
   let asked = new AbortController();
+  let waiting = false; // what was typed has not been looked up yet, so what the list shows is about to change
+  let steps = 0; // arrows that were pressed meanwhile, taken in the list that comes
 
   function close() {
     clearTimeout(timer);
+    timer = null;
     asked.abort();
+    waiting = false;
+    steps = 0;
     list.hidden = true;
     active = -1;
     input.setAttribute("aria-expanded", "false");
@@ -68,6 +77,15 @@ export function combobox({ id, label, value = "", required = true, find, signal 
     said.textContent = names.length ? `${names.length} names` : "no such name";
   }
 
+  function move(step) {
+    if (!list.hidden && !waiting) {
+      mark((active + step + names.length + (active < 0 && step < 0 ? 1 : 0)) % names.length);
+      return;
+    }
+    steps += step;
+    if (timer !== null || !waiting) look();
+  }
+
   function mark(i) {
     list.children[active]?.setAttribute("aria-selected", "false");
     active = i;
@@ -85,17 +103,31 @@ export function combobox({ id, label, value = "", required = true, find, signal 
     input.value = names[i];
     close();
     input.dispatchEvent(new Event("change", { bubbles: true }));
+    taken?.(names[i]);
   }
 
-  async function look(then = () => {}) {
+  function empty() {
+    input.value = "";
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+
+  async function look() {
+    clearTimeout(timer);
+    timer = null;
+    waiting = true;
     asked.abort();
     asked = new AbortController();
     const mine = asked.signal;
     try {
       const found = await find(input.value.trim(), AbortSignal.any([mine, signal]));
       if (mine.aborted || document.activeElement !== input) return;
+      const count = found.length;
+      const first = steps > 0 ? steps - 1 : steps;
+      const moved = steps !== 0 && count > 0;
+      waiting = false;
+      steps = 0;
       show(found);
-      then();
+      if (moved) mark(((first % count) + count) % count);
     } catch {
       // Completion is a help; without it the field is a field.
       if (!mine.aborted) close();
@@ -104,6 +136,8 @@ export function combobox({ id, label, value = "", required = true, find, signal 
 
   input.addEventListener("input", () => {
     clearTimeout(timer);
+    waiting = true;
+    steps = 0;
     timer = setTimeout(look, PAUSE);
   });
   input.addEventListener("blur", close);
@@ -111,16 +145,16 @@ export function combobox({ id, label, value = "", required = true, find, signal 
     const open = !list.hidden;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      const step = event.key === "ArrowDown" ? 1 : -1;
-      if (open) mark((active + step + names.length + (active < 0 && step < 0 ? 1 : 0)) % names.length);
-      else look(() => mark(step > 0 ? 0 : names.length - 1));
+      move(event.key === "ArrowDown" ? 1 : -1);
+    } else if (event.key === "Enter" && steps) {
+      event.preventDefault(); // what was chosen is not there yet
     } else if (event.key === "Enter" && open && active >= 0) {
       event.preventDefault();
       take(active);
     } else if (event.key === "Escape" && (open || input.value)) {
       event.preventDefault();
       if (open) close();
-      else input.value = "";
+      else empty();
     }
   });
   return { element, input };

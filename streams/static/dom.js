@@ -1,5 +1,7 @@
 // Elements by a function. Text always goes in as text: a name is whatever a producer wrote.
 
+import { when } from "./format.js";
+
 /** An element with attributes (`on` is a map of listeners, `class` and `data` as usual) and children. */
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -52,6 +54,11 @@ export function setText(element, text) {
 /** A name in its own direction of writing, whatever stands around it. */
 export function name(text, attributes = {}) {
   return h("bdi", attributes, text);
+}
+
+/** A time of the stream as people read it; the tick behind it is at hand for those who want it. */
+export function time(t, iso) {
+  return h("time", { datetime: iso || null, title: iso && Number.isInteger(t) ? `tick ${t}` : null }, when(t, iso));
 }
 
 /** A link to an entity's page. */

@@ -1,7 +1,8 @@
 // The latest predictions as questions that a newcomer can read, held still while somebody reads them.
 
 import { get, isLeft, ofGraph } from "./api.js";
-import { askRoute, emptyState, entityLink, fill, h, name, setText } from "./dom.js";
+import { predictionCard, settle } from "./card.js";
+import { askRoute, emptyState, h, setText } from "./dom.js";
 import * as format from "./format.js";
 import { known, news } from "./store.js";
 
@@ -53,8 +54,13 @@ export function feed(graph, signal) {
   }
 
   function add(row) {
-    if (rows.has(row.id)) return;
-    const element = item(graph, row);
+    const shown = rows.get(row.id);
+    if (shown) {
+      shown.row = row;
+      settle(graph, shown.element, row);
+      return;
+    }
+    const element = predictionCard(graph, row);
     rows.set(row.id, { row, element });
     list.prepend(element);
     while (rows.size > SHOWN) {
@@ -111,6 +117,16 @@ export function feed(graph, signal) {
     },
     { signal },
   );
+  news.addEventListener(
+    "ended",
+    ({ detail: { graph: of, id, within } }) => {
+      const shown = rows.get(id);
+      if (!shown || of !== graph) return;
+      shown.row = { ...(known.rows.get(id) ?? shown.row), ended: true, within };
+      settle(graph, shown.element, shown.row);
+    },
+    { signal },
+  );
   const timer = setInterval(beat, BEAT);
   signal.addEventListener("abort", () => clearInterval(timer));
 
@@ -132,89 +148,6 @@ export function feed(graph, signal) {
   begin();
   beat();
   return section;
-}
-
-/** The question in words: whom will S r, or who will r O, at which time. */
-export function question(graph, row) {
-  const relation = h("em", { class: "relation" }, name(row.r));
-  const time = h("span", { class: "when" }, `${format.onTime(row.t, row.t_iso)}?`);
-  return row.o === null || row.o === undefined
-    ? ["Whom will ", entityLink(graph, row.s), " ", relation, " ", time]
-    : ["Who will ", relation, " ", entityLink(graph, row.o), " ", time];
-}
-
-/** A candidate with its probability as a bar. */
-export function bar(probability) {
-  const inner = h("span", { class: "bar-fill" });
-  inner.style.width = `${Math.max(0, Math.min(1, probability ?? 0)) * 100}%`;
-  return h("span", { class: "bar", "aria-hidden": "true" }, inner);
-}
-
-function item(graph, row) {
-  const element = h(
-    "li",
-    { class: "card prediction", data: { id: row.id } },
-    h(
-      "p",
-      { class: "question" },
-      question(graph, row),
-      row.cold_start
-        ? h("span", { class: "badge new", title: "Never seen before: answered from its name alone" }, "newcomer")
-        : null,
-      row.late ? h("span", { class: "badge", title: "About a time that had passed when it was asked" }, "late") : null,
-    ),
-    h(
-      "ol",
-      { class: "candidates" },
-      row.top.map((one, i) =>
-        h(
-          "li",
-          { data: { entity: one.entity } },
-          h("span", { class: "place" }, String(i + 1)),
-          h("span", { class: "candidate", title: one.entity }, entityLink(graph, one.entity)),
-          bar(one.probability),
-          h("span", { class: "probability" }, format.share(one.probability)),
-        ),
-      ),
-    ),
-    h("p", { class: "truth" }),
-  );
-  settle(graph, element, row);
-  return element;
-}
-
-/** Show what really happened, as far as it is known. */
-function settle(graph, element, row) {
-  const truths = row.truths ?? [];
-  const came = new Set(truths.map((truth) => truth.entity));
-  for (const candidate of element.querySelectorAll(".candidates > li")) {
-    candidate.classList.toggle("true", came.has(candidate.dataset.entity));
-  }
-  const line = element.querySelector(".truth");
-  line.classList.toggle("known", truths.length > 0);
-  if (!truths.length) {
-    fill(line, "The truth has not come yet.");
-    return;
-  }
-  const shown = truths.slice(0, 3);
-  fill(
-    line,
-    h("span", { class: "came" }, "It was "),
-    shown.map((truth, i) => [
-      i ? "; " : null,
-      entityLink(graph, truth.entity),
-      " ",
-      h(
-        "span",
-        { class: ["rank", truth.rank !== null && truth.rank <= row.top.length ? "hit" : ""].join(" ").trim() },
-        format.rank(truth.rank),
-      ),
-      truth.heuristic_rank === undefined
-        ? null
-        : h("span", { class: "other" }, ` (heuristic: ${format.rank(truth.heuristic_rank)})`),
-    ]),
-    truths.length > shown.length ? ` and ${truths.length - shown.length} more` : null,
-  );
 }
 
 /** A graph's name as one word of a shell. */

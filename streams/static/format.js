@@ -6,6 +6,7 @@ const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignif
 const percent = new Intl.NumberFormat("en", { style: "percent", maximumSignificantDigits: 2 });
 
 export const NONE = "–";
+const VERSION = 14; // characters of a short version
 
 const given = (value) => value !== null && value !== undefined && Number.isFinite(value);
 
@@ -33,20 +34,10 @@ export function bytes(value) {
   return `${short.format(value)} ${units[step]}`;
 }
 
-/** A time of the stream: its place in the calendar, or the bare tick where none is known. */
+/** A time of the stream: its place in the calendar, or the bare tick where the graph has none. */
 export function when(t, iso) {
   if (iso) return iso.replace("T", " ").replace(/(:\d\d):00(\+00:00)?$/, "$1");
-  return t === null || t === undefined ? NONE : `time ${t}`;
-}
-
-/** The same inside a sentence. */
-export function onTime(t, iso) {
-  return iso ? `${iso.length > 10 ? "at" : "on"} ${when(t, iso)}` : `at ${when(t, iso)}`;
-}
-
-/** A moment of this machine's clock, from unix seconds. */
-export function clock(unix) {
-  return new Date(unix * 1000).toLocaleTimeString("en-GB");
+  return t === null || t === undefined ? NONE : `tick ${t}`;
 }
 
 /** A moment as a log would write it. */
@@ -64,4 +55,11 @@ export function rank(value) {
 /** "1 fact", "3 facts". */
 export function plural(value, noun, nouns = `${noun}s`) {
   return `${count(value)} ${value === 1 ? noun : nouns}`;
+}
+
+/** The end of a version, which tells it from the others, where there is room for a few letters; whole parts if it can. */
+export function version(text) {
+  if (text.length <= VERSION) return text;
+  const end = text.slice(1 - VERSION);
+  return `…${end.slice(end.indexOf("-") + 1) || end}`;
 }

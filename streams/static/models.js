@@ -82,7 +82,7 @@ export function open(main, { graph }, signal) {
     const cells = [
       ["Version", h("code", { class: "version" }, model.version)],
       ["Status", h("span", { class: "badge", data: { status } }, status)],
-      ["Made", model.created ? format.moment(model.created) : format.NONE],
+      ["Made", h("span", { class: "moment" }, model.created ? format.moment(model.created) : format.NONE)],
       ["MRR", h("span", { class: "numeric", title: model.measured_on }, format.score(model.mrr))],
       ["Present then", h("span", { class: "numeric" }, format.score(model.present_mrr))],
       ["Why", h("span", { class: "reason" }, model.reason ?? format.NONE)],

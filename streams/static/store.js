@@ -13,7 +13,7 @@ const AGAIN = [1, 2, 5, 10]; // seconds between attempts to connect
 const SILENCE = 15_000; // milliseconds without a sample after which the connection counts as lost
 const STALE = 60_000; // milliseconds after which sizes are fetched again
 
-/** Events: overview, sample, prediction, truth, models, deadletter, connection; `detail` is what came. */
+/** Events: overview, sample, prediction, truth, ended, models, deadletter, connection; `detail` is what came. */
 export const news = new EventTarget();
 export const known = { worker: null, graphs: new Map(), history: [], rows: new Map(), connection: "connecting" };
 
@@ -49,6 +49,11 @@ export function connect() {
     const row = known.rows.get(truth.id);
     if (row) row.truths = [...(row.truths ?? []).filter((one) => one.entity !== truth.entity), truth];
     tell("truth", truth);
+  });
+  on("ended", (end) => {
+    const row = known.rows.get(end.id);
+    if (row) Object.assign(row, { ended: true, within: end.within });
+    tell("ended", end);
   });
   on("models", (change) => {
     refresh().catch(() => {});

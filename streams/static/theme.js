@@ -12,6 +12,8 @@
 
   const apply = () => {
     document.documentElement.dataset.theme = choice;
+    // The browser's own canvas, which is there before any style.
+    document.querySelector("meta[name=color-scheme]").content = choice === "auto" ? "light dark" : choice;
   };
 
   const say = (button) => {

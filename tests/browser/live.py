@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import orjson
+
 from adatkg_core.announcements import Verdict
 from adatkg_core.bundle import Bundle
 from adatkg_core.messages import encode_fact, encode_query
@@ -22,6 +24,7 @@ from tests.end_to_end.world import GRAPH, VERSION, Event, Worker, World, small_b
 TOKEN = "a-token-for-tests"
 SECOND = "small-2"
 WORSE = "small-3"  # by its own verdict
+ENOUGH = 20  # entities, so that lists and rankings are full
 TIMES = 3_000  # of the replay: at two a second far more than any run of the tests lasts
 
 # Everything in this graph tries to be more than a text.
@@ -76,6 +79,7 @@ def running_system(bootstrap: str, folder: Path) -> Iterator[Live]:
     replay = _start_replay(world, folder / "data")
     try:
         until(worker.has_answered, "the worker answers")
+        until(lambda: _entities_of(worker, "g") >= ENOUGH, "the replay has named some entities")
         yield Live(world, worker)
     finally:
         replay.send_signal(signal.SIGINT)
@@ -93,12 +97,18 @@ def odd_events() -> Iterator[Event]:
     yield ODD, encode_query("odd-new", ODD_RELATIONS[0], 3, s="<u>new</u>", k=5)
 
 
+def _entities_of(worker: Worker, graph: str) -> int:
+    """How many the worker has seen in a graph."""
+    graphs = orjson.loads(worker.page("/api/overview")[1])["graphs"]
+    return sum(one["entities"] for one in graphs if one["graph"] == graph)
+
+
 def _start_replay(world: World, data: Path) -> subprocess.Popen[bytes]:
     place = ["--bootstrap", world.bootstrap, "--topic-prefix", world.prefix]
     command = [
         sys.executable,
         "-m",
-        "adatkg_cli.main",
+        "adatkg",
         "replay",
         str(data),
         "--graph",

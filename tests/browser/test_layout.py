@@ -1,0 +1,126 @@
+"""The layout, by measuring what a browser made of it: every page at the widths that people have, with real data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.live import SECOND, TOKEN, Live
+from tests.browser.visit import Visit, visiting
+from tests.end_to_end.world import GRAPH, VERSION
+
+WIDTHS = [390, 768, 1280, 1440, 1920]
+LAYOUT = (Path(__file__).parent / "layout.js").read_text("utf-8")
+# JavaScript: each chart that is on the page has been drawn.
+DRAWN = """[...document.querySelectorAll(".chart")].every((chart) =>
+  !chart.checkVisibility() || chart.dataset.state === "drawn")"""
+
+
+@pytest.fixture(scope="module")
+def swapped(browser: Browser, live: Live) -> None:
+    """Two swaps, one soon after the other, so that the charts have marks that are close together."""
+    with visiting(browser, live.address) as visit:
+        page = visit.open("#/models/g")
+        page.evaluate("value => sessionStorage.setItem('adatkg-token', value)", TOKEN)
+        for version in (SECOND, VERSION):
+            page.get_by_role("button", name=f"Promote {version}").click()
+            expect(page.locator("#version")).to_have_text(version)
+
+
+@contextmanager
+def window(browser: Browser, live: Live, width: int, theme: str = "light") -> Iterator[Visit]:
+    """A window so high that every chart is drawn, and in which nothing moves by itself."""
+    size = {"width": width, "height": 2_400}
+    with visiting(browser, live.address, viewport=size, color_scheme=theme, reduced_motion="reduce") as visit:
+        yield visit
+
+
+def overview(visit: Visit) -> Page:
+    page = visit.open()
+    page.locator("#graph option[value='g']").wait_for(state="attached")
+    page.locator("#graph").select_option("g")
+    page.locator(".truth.known").first.wait_for()
+    page.get_by_role("button", name="Pause").click()
+    visit.until(DRAWN)
+    return page
+
+
+def entity(visit: Visit) -> Page:
+    page = overview(visit)
+    page.locator(".question .entity").first.click()
+    page.locator(".fact-list li").first.wait_for()
+    visit.until(DRAWN)
+    return page
+
+
+def ask(visit: Visit) -> Page:
+    page = visit.open(f"#/ask/g?subject=Nobody+knows+me&relation={GRAPH.relations[0]}")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.locator(".ranking tbody tr").first.wait_for()
+    return page
+
+
+def models(visit: Visit) -> Page:
+    page = visit.open("#/models/g")
+    page.locator("tr.present").wait_for()
+    return page
+
+
+def letters(visit: Visit) -> Page:
+    page = visit.open("#/deadletters")
+    page.locator(".letter").first.wait_for()
+    return page
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("arrive", [overview, entity, ask, models, letters])
+@pytest.mark.usefixtures("swapped")
+def test_every_page_is_laid_out_without_fault(
+    browser: Browser, live: Live, arrive: Callable[[Visit], Page], width: int
+) -> None:
+    with window(browser, live, width) as visit:
+        page = arrive(visit)
+        expect(page.locator("#connection")).to_have_text("live")
+        assert page.evaluate(LAYOUT) == []
+
+
+@pytest.mark.usefixtures("swapped")
+def test_columns_stay_at_the_top_when_one_scrolls(browser: Browser, live: Live) -> None:
+    with visiting(browser, live.address, viewport={"width": 1440, "height": 500}, reduced_motion="reduce") as visit:
+        page = overview(visit)
+        for share in (0.5, 1):
+            page.evaluate("share => scrollTo(0, share * document.documentElement.scrollHeight)", share)
+            assert page.evaluate(LAYOUT) == []
+
+
+# A style that does harm, and what the measuring must say of it.
+HARM = {
+    ".charts { padding-top: 300px }": "empty pixels above",
+    ".charts { position: relative; top: 20rem }": "empty pixels above",
+    ".tile { margin-bottom: -80px }": "covered by another block",
+    ".tiles { width: 120vw }": "the page is wider than the window",
+    ".candidate { max-width: 3ch }": None,  # it has a title
+    ".hint { max-width: 6ch; overflow: hidden; white-space: nowrap }": "cut off: hint",
+    ".number { display: block; width: 1ch; overflow-wrap: anywhere }": "broken across lines: number",
+    ".state { margin-top: -40px }": "covered in the header",
+    ".xtick text { font-size: 40px !important }": "overprinted in a chart",
+    ".ytick text { transform: translateX(-60px) }": "cut off by its chart",
+    ".annotation { transform: translateX(500px) }": "cut off by its chart: annotation-text",
+}
+
+
+@pytest.mark.parametrize(("style", "finding"), HARM.items())
+@pytest.mark.usefixtures("swapped")
+def test_the_measuring_finds_what_a_bad_style_breaks(
+    browser: Browser, live: Live, style: str, finding: str | None
+) -> None:
+    with window(browser, live, 1440) as visit:
+        page = overview(visit)
+        assert page.evaluate(LAYOUT) == []
+        page.add_style_tag(content=style)
+        found = page.evaluate(LAYOUT)
+        assert (not found) if finding is None else any(finding in one for one in found), found
