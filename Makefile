@@ -2,20 +2,23 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-CODE := $(wildcard adatkg_core trainer replay streams adatkg_cli tests benchmarks docs)
+CODE := $(wildcard adatkg_core trainer replay streams adatkg tests benchmarks docs)
 
 # Processes that share the tests: one more than there are cores, because many tests wait for something.
 PROCESSES ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 7 ? n + 1 : 8)))
 
-.PHONY: setup demo test lint format bench docs reference clean
+# The build of torch: cpu is small, cuda is large, auto takes cpu where there is no NVIDIA driver and it can be had.
+TORCH ?= auto
+
+.PHONY: setup demo test lint format bench docs reference check-bounds release clean
 
 setup: $(STAMP)
 
-# Bytecode is compiled here because some machines forbid it at run time, where it costs seconds per process.
+# Tells what it installs, how large that is, and how far it has come.
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet uv -c constraints.txt
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -e '.[dev]' -c constraints.txt
+	$(BIN)/python tests/packaging/install.py --torch $(TORCH)
 	touch $@
 
 # The whole system on this machine; Ctrl-C stops it. `.venv/bin/adatkg demo --help` has more.
@@ -41,6 +44,14 @@ docs: $(STAMP)
 # The pages of docs/reference, from the code.
 reference: $(STAMP)
 	$(BIN)/python -m docs.generator
+
+# The oldest and the newest dependencies that pyproject.toml allows, each in an environment of its own: gigabytes.
+check-bounds: $(STAMP)
+	$(BIN)/python -m tests.packaging.bounds
+
+# Wheel and sdist into dist/, checked and tried out; nothing is published.
+release: $(STAMP)
+	$(BIN)/python -m tests.packaging.release
 
 # Run alone on an idle machine.
 bench: $(STAMP)

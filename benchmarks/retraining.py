@@ -198,7 +198,7 @@ class Experiment:
 
 
 def _adatkg(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "adatkg_cli.main", *arguments]
+    return [sys.executable, "-m", "adatkg", *arguments]
 
 
 def _rolling(by_day: dict[int, np.ndarray[Any, np.dtype[np.float64]]]) -> list[float]:

@@ -84,7 +84,7 @@ class Place:
     @contextmanager
     def worker(self, web_port: int = 0) -> Iterator[subprocess.Popen[bytes]]:
         """A worker while it lasts, with its pages or without."""
-        command = [sys.executable, "-m", "adatkg_cli.main", "worker", "--models", self.store.url]
+        command = [sys.executable, "-m", "adatkg", "worker", "--models", self.store.url]
         where = {"ADATKG_BOOTSTRAP": self.connection.bootstrap, "ADATKG_STREAM_WEB_PORT": str(web_port)}
         with self.worker_log.open("wb") as log:
             process = subprocess.Popen(

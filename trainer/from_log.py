@@ -39,7 +39,8 @@ from adatkg_core.snapshots import Saved
 from adatkg_core.store import safe_name
 from streams.announce import announce
 from streams.connection import Connection
-from streams.log import open_log, partition_of
+from streams.log import open_log
+from streams.partitions import partition_of
 from streams.topics import Topics, event_log
 from trainer.archive import Archive
 from trainer.lease import Lease, lease

@@ -11,6 +11,7 @@ import hashlib
 import math
 import time as clock
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -95,12 +96,13 @@ def train(
             break
         progress.epoch += 1
         began = clock.perf_counter()
-        loss, queries = _epoch(model, state, optimizer, schedule, facts, n, report)
-        curve: dict[str, Any] = {"epoch": progress.epoch, "loss": loss}
-        curve["queries_per_second"] = round(queries / (clock.perf_counter() - began), 1)
-        if progress.epoch % config.train.valid_every == 0 or progress.epoch == config.train.epochs:
-            _settle(model, state)
-            curve |= _validate(model, dataset, lookup, progress, report)
+        with _in_the_log(progress, config):
+            loss, queries = _epoch(model, state, optimizer, schedule, facts, n, report)
+            curve: dict[str, Any] = {"epoch": progress.epoch, "loss": loss}
+            curve["queries_per_second"] = round(queries / (clock.perf_counter() - began), 1)
+            if progress.epoch % config.train.valid_every == 0 or progress.epoch == config.train.epochs:
+                _settle(model, state)
+                curve |= _validate(model, dataset, lookup, progress, report)
         curve["seconds"] = round(clock.perf_counter() - began, 1)
         if isinstance(model.memory, Ema):
             curve["alpha"] = torch.sigmoid(model.memory.rho.detach()).mean().item()
@@ -210,6 +212,14 @@ def _validate(
         progress.best_metrics = {"protocol": settings.protocol, "slices": results}
         progress.best = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
     return {"score": score, "mrr": {name: one["mrr"] for name, one in results.items()}}
+
+
+def _in_the_log(progress: Progress, config: Config) -> AbstractContextManager[None]:
+    """While it lasts, lines of the log say which epoch it is and the best score so far."""
+    told: dict[str, Any] = {"epoch": progress.epoch, "epochs": config.train.epochs}
+    if progress.best:
+        told["best_score"] = round(progress.best_score, 4)
+    return structlog.contextvars.bound_contextvars(**told)
 
 
 def _write_curves(path: Path, progress: Progress) -> None:

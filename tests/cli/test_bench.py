@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from adatkg_cli import bench
-from adatkg_cli.main import main
+from adatkg.commands import bench
+from adatkg.main import main
 
 Capture = pytest.CaptureFixture[str]
 REAL = Path(__file__).parents[2] / "benchmarks"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from adatkg_cli.completion import config_names, dataset_names, graph_names
+from adatkg.console.completion import config_names, dataset_names, graph_names
 
 # What bash does on TAB: the function that belongs to the command fills COMPREPLY.
 TAB = """
@@ -27,6 +27,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         (["mod"], ["models"]),
         (["train", "ice"], ["icews14"]),
         (["train", "--config", "ti"], ["tiny"]),
+        (["train", "--config", "rec"], ["recall"]),
         (["tail", "--from-b"], ["--from-beginning"]),
     ],
 )

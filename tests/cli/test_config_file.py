@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adatkg_cli.main import main
+from adatkg.main import main
 from adatkg_core.bundle import Bundle
 from adatkg_core.model_store import ModelStore
 from tests.cli.tree import tree

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adatkg_cli.main import main
+from adatkg.main import main
 from adatkg_core.synth import synthesize, write_dataset
 
 Capture = pytest.CaptureFixture[str]
@@ -40,6 +40,19 @@ def test_info_describes_the_shipped_data_set(monkeypatch: pytest.MonkeyPatch, ca
     assert (found["entities"], found["relations"], found["facts"], found["times"]) == (7128, 230, 90730, 365)
     assert found["splits"]["test"] == {"times": 110, "facts": 28970, "first": "2014-09-13", "last": "2014-12-31"}
     assert found["entities_unknown_to_train"] == 1854
+
+
+def test_info_says_which_layout_it_took_a_folder_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
+) -> None:
+    (tmp_path / "train.txt").write_text("Q1\tP2\tQ3\t2014-01-01\t0\nQ3\tP2\tQ1\t2014-01-02\t1\n")
+    assert run(monkeypatch, "datasets", "info", str(tmp_path), "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["layout"] == "names and dates (TNTComplEx, DE-SimplE)"
+    codes = "entities have codes such as Q1 for names: nothing can be learned from them"
+    assert found["notes"] == ["the fifth column is ignored", codes]
+    assert run(monkeypatch, "datasets", "info", str(tmp_path)) == 0
+    assert "the fifth column is ignored" in capsys.readouterr().out
 
 
 def test_list_names_the_shipped_data_set(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

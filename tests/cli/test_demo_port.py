@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adatkg_cli.demo.port import Port
+from adatkg.demo.port import Port
 from tests.end_to_end.world import free_port
 
 HOST = "127.0.0.1"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from adatkg_cli import doctor
-from adatkg_cli.main import main
+from adatkg.commands import doctor
+from adatkg.main import main
 
 Capture = pytest.CaptureFixture[str]
 NOBODY = "127.0.0.1:1"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adatkg_cli.main import main
+from adatkg.main import main
 from adatkg_core.datasets import load_dataset
 
 Capture = pytest.CaptureFixture[str]
@@ -50,6 +50,8 @@ def test_the_report_is_one_object(
         "last": "2014-03-05",
         "time_format": "ISO dates",
         "granularity": "day",
+        "zone": "UTC",
+        "zone_from": "no offset in the times",
         "skipped": 1,
         "odd": [
             {
@@ -91,6 +93,19 @@ def test_options_reach_the_import(monkeypatch: pytest.MonkeyPatch, capsys: Captu
     found = json.loads(capsys.readouterr().out)
     assert (found["first"], found["granularity"]) == ("2014-03-03", "week")
     assert load_dataset(out).entities == ("Zoë", "Bob")
+
+
+def test_several_offsets_hint_at_the_zone_that_keeps_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
+) -> None:
+    file = tmp_path / "events.csv"
+    file.write_text("s,r,o,t\nA,r,B,2013-03-09T08:00-05:00\nA,r,B,2013-03-11T08:00-04:00\n")
+    assert run(monkeypatch, str(file), "--out", str(tmp_path / "one")) == 0
+    assert "--zone keeps the zone" in capsys.readouterr().err
+    zone = ("--zone", "America/New_York")
+    assert run(monkeypatch, str(file), "--out", str(tmp_path / "two"), *zone, "--granularity", "day", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["zone"], found["first"], found["last"]) == ("America/New_York", "2013-03-09", "2013-03-11")
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import adatkg_core.bundle
-from adatkg_cli.main import main
+from adatkg.main import main
 from adatkg_core.announcements import Announcement, Verdict, decode_announcement
 from adatkg_core.bundle import Bundle, save_bundle
 from adatkg_core.fitness import unfit
@@ -101,6 +101,19 @@ def test_list_says_of_each_bundle_what_it_is_and_how_it_was_measured(command: Co
     assert command.json("list", "g")["bundles"] == rows
     code, out, _ = command.run("list")
     assert code == 0 and "2024-01-03" in out and "0.2500" in out
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_list_keeps_versions_whole_on_a_narrow_terminal(
+    command: Command, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    longest = "a-customer-with-a-long-name-0a1b2c3d-12"
+    command.add(bundle(longest), created="2024-01-04T00:00:00+00:00", scores={**SCORES, "candidate": 0.25})
+    monkeypatch.setenv("COLUMNS", str(columns))
+    code, out, _ = command.run("list")
+    shown = [line.split()[0] for line in out.splitlines() if line.startswith(" ") and line.split()]
+    assert code == 0 and {"old", "now", "new", longest} <= set(shown)
+    assert columns < 80 or {"candidate", "2024-01-04", "0.2500"} <= set(out.split())
 
 
 def test_list_shows_a_damaged_bundle_among_the_others(command: Command) -> None:

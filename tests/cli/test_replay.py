@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from adatkg_cli.main import main
+from adatkg.main import main
 from adatkg_core.messages import Question, decode_event
 from adatkg_core.synth import synthesize, write_dataset
 from streams.connection import Connection
-from streams.log import Record, open_log, partition_of
+from streams.log import Record, open_log
+from streams.partitions import partition_of
 
 Capture = pytest.CaptureFixture[str]
 

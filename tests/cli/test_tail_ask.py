@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from adatkg_cli.main import main
+from adatkg.main import main
 from streams.topics import Topics
 from tests.streams.stand_in import answering, fresh_topics, prediction, question, send
 
 Capture = pytest.CaptureFixture[str]
-ADATKG = (sys.executable, "-m", "adatkg_cli.main")
+ADATKG = (sys.executable, "-m", "adatkg")
 
 
 @pytest.fixture
@@ -56,10 +56,24 @@ def test_tail_shows_what_was_asked_the_best_three_rank_and_flags(
     assert run(monkeypatch, "tail", "g", "--from-beginning", "--count", "2") == 0
     first, second = capsys.readouterr().out.splitlines()
     assert first == (
-        "7  Barack Obama | Consult | ?  →  Angela Merkel 50.0%, China 25.0%, [red]Iran 16.7%"
+        "2014-01-08  Barack Obama | Consult | ?  →  Angela Merkel 50.0%, China 25.0%, [red]Iran 16.7%"
         "  ·  rank of Angela Merkel: 1  ·  cold start"
     )
     assert second.endswith("·  late  ·  cold start")
+    assert run(monkeypatch, "tail", "g", "--from-beginning", "--count", "1", "--ticks") == 0
+    assert capsys.readouterr().out.startswith("7  Barack Obama")
+
+
+def test_tail_shows_what_a_prediction_without_a_calendar_or_from_before_it_said_its_times_has(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, bootstrap: str, topics: Topics
+) -> None:
+    old = json.loads(prediction(question(), "g", 3, 1))
+    for key in ("tick", "time", "as_of_time"):
+        del old[key]
+    bodies = [prediction(question(), "g", 3, 0, clock=None), json.dumps(old).encode()]
+    send(bootstrap, topics.predictions, [(b"g", body, ()) for body in bodies])
+    assert run(monkeypatch, "tail", "g", "--from-beginning", "--count", "2") == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["7", "next"]
 
 
 def test_tail_fails_when_nothing_more_comes(
@@ -105,7 +119,11 @@ def test_ask_prints_the_answer(
             ["2", "China"],
             ["3", "[red]Iran"],
         ]
-        assert "as of 7, model model-1, gate 0.250, 3 interactions, cold start" in out
+        assert "2014-01-08: Barack Obama | Consult | ?" in out
+        assert "as of 2014-01-08, model model-1, gate 0.250, 3 interactions, cold start" in out
+        assert run(monkeypatch, "ask", "g", "Barack Obama", "Consult", "--ticks") == 0
+        out = capsys.readouterr().out
+        assert "8: Barack Obama" in out and "as of 8, model" in out
         assert run(monkeypatch, "ask", "g", "?", "Praise", "China", "--time", "2014-03-02", "--k", "3", "--json") == 0
         asked = json.loads(capsys.readouterr().out)["query"]
         assert {key: asked[key] for key in asked if key != "id"} == {
@@ -116,8 +134,8 @@ def test_ask_prints_the_answer(
         }
         assert run(monkeypatch, "ask", "g", "Barack Obama", "Consult", "--time", "12", "--json") == 0
         assert json.loads(capsys.readouterr().out)["query"]["t"] == 12
-        assert run(monkeypatch, "ask", "g", "Barack Obama", "Envy") == 2
-        assert "unknown relation 'Envy'" in capsys.readouterr().err
+        assert run(monkeypatch, "ask", "g", "Barack Obama", "consutl") == 2
+        assert "did you mean 'Consult'?" in capsys.readouterr().err
 
 
 def test_ask_says_when_no_worker_answers(monkeypatch: pytest.MonkeyPatch, capsys: Capture, topics: Topics) -> None:
@@ -151,8 +169,20 @@ def test_every_help_has_an_example(monkeypatch: pytest.MonkeyPatch, capsys: Capt
     assert f"Example: adatkg {' '.join(command)}" in capsys.readouterr().out
 
 
-def test_help_does_not_import_what_commands_need(tmp_path: Path) -> None:
-    seen = (
-        "import sys, adatkg_cli.main; print([m for m in ('aiokafka', 'kafka', 'torch', 'faust') if m in sys.modules])"
+def test_ask_imports_nothing_that_only_workers_and_trainers_need(bootstrap: str, topics: Topics) -> None:
+    heavy = ("torch", "faust", "numpy", "transformers", "kafka", "fsspec", "prometheus_client")
+    program = (
+        "import atexit, sys; from adatkg.main import main;"
+        f"atexit.register(lambda: print([m for m in {heavy} if m in sys.modules], file=sys.stderr));"
+        "sys.argv = ['adatkg', 'ask', 'g', 'Barack Obama', 'Consult', '--json']; main()"
     )
+    with answering(bootstrap, topics):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert json.loads(done.stdout)["top"][0]["entity"] == "Angela Merkel"
+    assert done.stderr.strip() == "[]"
+
+
+def test_help_does_not_import_what_commands_need(tmp_path: Path) -> None:
+    heavy = ("aiokafka", "kafka", "torch", "faust", "numpy")
+    seen = f"import sys, adatkg.main; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", seen], env=os.environ, text=True).strip() == "[]"

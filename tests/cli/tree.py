@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from adatkg_cli.main import app
+from adatkg.main import app
 
 
 def tree() -> dict[str, Any]:

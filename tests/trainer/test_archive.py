@@ -15,7 +15,8 @@ from adatkg_core.events import Fact
 from adatkg_core.messages import encode_fact, encode_query, encode_tick
 from adatkg_core.synth import synthesize
 from streams.connection import Connection
-from streams.log import Record, open_log, partition_of
+from streams.log import Record, open_log
+from streams.partitions import partition_of
 from tests.core.small import fresh_engine
 from tests.end_to_end.world import World
 from tests.trainer.logs import DAYS, GRAPH, MemoryLog, messages, named

@@ -14,7 +14,7 @@ from adatkg_core.events import Fact
 from adatkg_core.messages import encode_fact, encode_tick
 from adatkg_core.model_store import ModelStore
 from adatkg_core.synth import synthesize
-from streams.log import partition_of
+from streams.partitions import partition_of
 from streams.topics import event_log
 from tests.core.small import assert_same_snapshot
 from tests.end_to_end.world import World

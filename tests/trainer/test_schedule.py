@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from adatkg_cli.main import main
+from adatkg.main import main
 from adatkg_core.datasets import Dataset
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.stopping import Stop, stop_on_signals
@@ -45,7 +45,7 @@ def train_command(world: World, *more: str) -> list[str]:
     settings = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
     place = ["--models", str(world.models), "--archive", str(world.folder / "archive"), "--config", "tiny"]
     where = ["--bootstrap", world.bootstrap, "--topic-prefix", world.prefix, "--device", "cpu", "--json"]
-    return [sys.executable, "-m", "adatkg_cli.main", "train", "--from-log", GRAPH, *place, *settings, *where, *more]
+    return [sys.executable, "-m", "adatkg", "train", "--from-log", GRAPH, *place, *settings, *where, *more]
 
 
 def start(command: list[str], world: World) -> subprocess.Popen[str]:

@@ -1,0 +1,103 @@
+"""The product's face: the public Python API, and behind `adatkg.main` the command of the same name.
+
+Names are imported when first used, so that a command or program pays only for what it calls.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from adatkg_core import (
+        AdatkgError,
+        Answer,
+        Bundle,
+        Config,
+        Dataset,
+        Engine,
+        Fact,
+        InputError,
+        Prediction,
+        Query,
+        Refusal,
+        Snapshot,
+        load_bundle,
+        load_config,
+        load_dataset,
+        load_encoder,
+        save_bundle,
+    )
+    from streams import Broker, Client, Connection, Forecast, SyncClient, Topics
+    from trainer import Run, train
+
+__version__ = "0.2.0"
+
+# Before anything imports torch: with OpenMP's busy waiting, two threads on two cores run several times slower
+# as soon as another process (the broker, an event loop) wants one of them.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+_HOME = {
+    "adatkg_core": (
+        "AdatkgError",
+        "Answer",
+        "Bundle",
+        "Config",
+        "Dataset",
+        "Engine",
+        "Fact",
+        "InputError",
+        "Prediction",
+        "Query",
+        "Refusal",
+        "Snapshot",
+        "load_bundle",
+        "load_config",
+        "load_dataset",
+        "load_encoder",
+        "save_bundle",
+    ),
+    "streams": ("Broker", "Client", "Connection", "Forecast", "SyncClient", "Topics"),
+    "trainer": ("Run", "train"),
+}
+
+__all__ = [
+    "AdatkgError",
+    "Answer",
+    "Broker",
+    "Bundle",
+    "Client",
+    "Config",
+    "Connection",
+    "Dataset",
+    "Engine",
+    "Fact",
+    "Forecast",
+    "InputError",
+    "Prediction",
+    "Query",
+    "Refusal",
+    "Run",
+    "Snapshot",
+    "SyncClient",
+    "Topics",
+    "__version__",
+    "load_bundle",
+    "load_config",
+    "load_dataset",
+    "load_encoder",
+    "save_bundle",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for package, names in _HOME.items():
+        if name in names:
+            return getattr(importlib.import_module(package), name)
+    raise AttributeError(f"module 'adatkg' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,136 @@
+"""`adatkg bench`: the benchmarks, each beside its limit."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.table import Table
+
+import adatkg
+from adatkg.console.output import JsonFlag, print_json, stdout
+from adatkg.console.progress import progress_bar
+from adatkg_core.errors import AdatkgError, InputError
+
+# What they are called in the installed package, and in a checkout, from which that package is made.
+PLACE = Path(adatkg.__file__).parents[1]
+PACKAGES = ("adatkg_benchmarks", "benchmarks")
+_LAST = 5  # lines of what a benchmark said before it failed
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A figure, its limit, and the module that measures it."""
+
+    name: str
+    source: Path
+    unit: str
+    bound: str
+    limit: float
+
+    @property
+    def about(self) -> str:
+        """The first paragraph of its module's docstring, read without importing it and torch."""
+        text = ast.get_docstring(ast.parse(self.source.read_text("utf-8"))) or ""
+        return " ".join(text.partition("\n\n")[0].split())
+
+    @property
+    def shown_limit(self) -> str:
+        """The limit in words."""
+        return f"{'at least' if self.bound == 'min' else 'at most'} {shown(self.limit, self.unit)}"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: adatkg bench late_to_early_cost_per_fact --json")(bench)
+
+
+def bench_names(incomplete: str) -> list[str]:
+    """For a shell to complete."""
+    return [name for name in benchmarks() if name.startswith(incomplete)]
+
+
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Only these. [default: all]", autocompletion=bench_names),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Say what there is and run nothing.")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Measure speed on this machine beside its limits; fails when one does not hold.
+
+    Some minutes each; run it alone on an idle machine.
+    """
+    known = benchmarks()
+    for name in names or []:
+        if name not in known:
+            raise InputError(f"benchmark {name}: there is none; give one or more of {', '.join(known)}")
+    chosen = [known[name] for name in names or known]
+    if list_:
+        _list(chosen, json)
+        return
+    results: dict[Benchmark, dict[str, Any]] = {}
+    with progress_bar() as report:
+        for number, one in enumerate(chosen):
+            report(one.name, number, len(chosen))
+            results[one] = _run(one)
+    if json:
+        print_json({"benchmarks": list(results.values())})
+    else:
+        _show(results)
+    raise typer.Exit(0 if all(result["ok"] for result in results.values()) else 1)
+
+
+def benchmarks() -> dict[str, Benchmark]:
+    """All that there are, in the order in which they run."""
+    folders = [PLACE / name for name in PACKAGES]
+    folder = next((folder for folder in folders if (folder / "limits.json").is_file()), None)
+    if folder is None:
+        raise AdatkgError("this installation lacks the benchmarks: install adatkg anew, or run it from a checkout")
+    return {
+        name: Benchmark(name, folder / f"{limit['module']}.py", limit["unit"], limit["bound"], limit["limit"])
+        for name, limit in orjson.loads((folder / "limits.json").read_bytes()).items()
+    }
+
+
+def _run(one: Benchmark) -> dict[str, Any]:
+    """In a process of its own: none shall feel what another left behind."""
+    # -P: a folder of this name where the command runs is not what is meant.
+    command = [sys.executable, "-P", "-m", f"{one.source.parent.name}.{one.source.stem}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = [line for line in done.stdout.splitlines() if line.startswith('{"name":')]
+    if not told:
+        said = " | ".join((done.stdout + done.stderr).strip().splitlines()[-_LAST:])
+        raise AdatkgError(f"benchmark {one.name}: ended with code {done.returncode} and no figure: {said}")
+    result: dict[str, Any] = orjson.loads(told[-1])
+    return result
+
+
+def _list(chosen: list[Benchmark], json: bool) -> None:
+    if json:
+        keys = ("name", "unit", "limit", "bound", "about")
+        print_json({"benchmarks": [{key: getattr(one, key) for key in keys} for one in chosen]})
+        return
+    for one in chosen:
+        stdout.print(f"[bold]{one.name}[/]: {one.shown_limit}")
+        stdout.print(f"    {one.about}")
+
+
+def _show(results: dict[Benchmark, dict[str, Any]]) -> None:
+    table = Table("", "benchmark", "value", "limit", box=None)
+    for one, result in results.items():
+        mark = "[green]holds[/]" if result["ok"] else "[red]fails[/]"
+        table.add_row(mark, one.name, shown(result["value"], one.unit), one.shown_limit)
+    stdout.print(table)
+
+
+def shown(value: float, unit: str) -> str:
+    """A figure with its unit; a ratio has none."""
+    return f"{value:,.6g}" + ("" if unit == "ratio" else f" {unit}")

@@ -1,9 +1,0 @@
-"""`adatkg demo`: the whole system on this machine, from nothing.
-
-A `Plan` says what shall run, a `System` runs it, a `Watch` looks at it from outside, and what the watch sees goes to
-the terminal or becomes one JSON object.
-"""
-
-from adatkg_cli.demo.command import register
-
-__all__ = ["register"]
