@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-# Before torch is imported by any test; see adatkg_cli. Tests run beside each other, so each has one thread.
+# Before torch is imported by any test; see adatkg. Tests run beside each other, so each has one thread.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 

@@ -15,6 +15,7 @@ TOGETHER = (
     "tests/browser/",
     "tests/docs/test_pages.py",
     "tests/end_to_end/test_secured_broker.py",
+    "tests/end_to_end/test_stock_clients.py",
     "tests/streams/test_broker.py",
     "tests/streams/test_dashboard_routes.py",
     "tests/cli/test_train_evaluate.py",

@@ -11,7 +11,7 @@ import yaml
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from adatkg_cli.main import app
+from adatkg.main import app
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = typer.main.get_command(app)

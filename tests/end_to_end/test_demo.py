@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import pty
+import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -16,12 +23,19 @@ from typing import Any
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
+from adatkg.demo.conductor import conduct
+from adatkg.demo.observer import Watch
+from adatkg.demo.plan import Plan
+from adatkg.demo.system import System
 from adatkg_core.datasets import load_dataset
+from adatkg_core.stopping import Stop
 from streams.broker import Broker
 from streams.connection import Connection
 from streams.log import open_log
 from streams.topics import Topics
+from tests.end_to_end.asking import ask_in_every_form
 
 PATIENCE = 280.0  # seconds for a run, on a machine that does other things too
 FIRST, LAST = 8, 15
@@ -60,13 +74,16 @@ class Demo:
                     assert probe.connect_ex((host, int(port))) != 0, f"{address} is still open"
 
 
-def start(folder: Path, *arguments: str) -> Demo:
+def start(folder: Path, *arguments: str, terminal: int | None = None) -> Demo:
+    """Headless, or with its display on a terminal."""
     mark, log = uuid.uuid4().hex, folder / "demo.log"
     (folder / "tmp").mkdir(exist_ok=True)
     environment = os.environ | {"DEMO_MARK": mark, "TMPDIR": str(folder / "tmp")}
-    command = [sys.executable, "-m", "adatkg_cli.main", "demo", "--headless", "--json", *arguments]
+    command = [sys.executable, "-m", "adatkg", "demo", "--json", *arguments]
+    command += ["--headless"] if terminal is None else []
     with log.open("wb") as file:
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=file)
+        errors = file if terminal is None else terminal
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors)
     return Demo(process, mark, log)
 
 
@@ -95,14 +112,109 @@ def questions(first: int, last: int) -> int:
 
 
 def test_it_runs_from_nothing_to_its_end_answers_all_and_swaps_a_better_model_in(tmp_path: Path) -> None:
-    demo = start(tmp_path, *SMALL, "--speed", "1", "--every", "500")
+    """Also what others ask meanwhile."""
+    demo = start(tmp_path, *SMALL, "--speed", "0.2", "--every", "500")
+    until(demo, lambda: any(line["predictions"] for line in demo.said("demo")))
+    (begun,) = demo.said("demo_begins")
+    assert begun["second_terminal"] == f"export ADATKG_BOOTSTRAP={begun['bootstrap']}"
+    answers = ask_in_every_form(begun["bootstrap"], begun["dashboard"])
+    assert_timed(answers)
     outcome = demo.outcome()
-    assert outcome["predictions"] == questions(FIRST, LAST)
+    assert demo.said("demo_mishap") == []
+    assert outcome["predictions"] == questions(FIRST, LAST) + len(answers)
     assert outcome["swaps"] >= 1
     assert 0 < outcome["mrr"] <= 1
     assert outcome["seconds_to_first_prediction"] > 0
     demo.assert_nothing_is_left()
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def assert_timed(answers: list[dict[str, Any]]) -> None:
+    """Each says the tick that it is about, whatever was asked, and the time in the calendar."""
+    clock = load_dataset("icews14").clock
+    assert clock is not None
+    for answer in answers:
+        asked = answer["query"]["t"]
+        assert answer["tick"] == (answer["as_of"] if asked == "next" else 500)
+        assert (answer["time"], answer["as_of_time"]) == (clock.iso(answer["tick"]), clock.iso(answer["as_of"]))
+
+
+def test_questions_do_not_end_it_on_a_terminal_and_are_shown_there(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+    demo = start(tmp_path, *SMALL, "--speed", "0.05", "--no-browser", terminal=theirs)
+    os.close(theirs)
+    screen = Screen(ours, demo.log)
+    until(demo, lambda: "latest" in screen.text())
+    said = screen.text()
+    bootstrap, dashboard = (
+        re.search(words, said) for words in (r"export ADATKG_BOOTSTRAP=(\S+)", r"Dashboard\s+(http://\S+)")
+    )
+    assert bootstrap is not None and dashboard is not None
+    answers = ask_in_every_form(bootstrap[1], dashboard[1])
+    assert_timed(answers)
+    until(demo, lambda: "2015-05-15: Police (Kenya) | Make statement | ?" in screen.text())
+    demo.process.send_signal(signal.SIGINT)
+    assert demo.outcome()["predictions"] >= len(answers)
+    assert "mishap" not in screen.text()
+    demo.assert_nothing_is_left()
+
+
+class Screen:
+    """All that a program writes to a terminal, gathered in a file."""
+
+    def __init__(self, terminal: int, file: Path) -> None:
+        self._file = file
+        self._thread = threading.Thread(target=self._gather, args=(terminal,), daemon=True)
+        self._thread.start()
+
+    def text(self) -> str:
+        """What was written so far, without what steers the terminal."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._file.read_text(errors="replace"))
+
+    def _gather(self, terminal: int) -> None:
+        with (
+            self._file.open("ab", buffering=0) as file,
+            contextlib.suppress(OSError),
+        ):  # at the end, the other side is gone
+            while data := os.read(terminal, 65_536):
+                file.write(data)
+        os.close(terminal)
+
+
+class Absent:
+    """An audience to which nothing can be shown."""
+
+    level = "warning"
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop, self.shown = stop, 0
+
+    def begin(self, system: System) -> None:
+        raise OSError("no terminal")
+
+    def welcome(self, system: System) -> None:
+        raise OSError("no terminal")
+
+    def show(self, system: System, watch: Watch) -> None:
+        self.shown += 1
+        if watch.predictions:
+            self._stop.ask()
+        raise TypeError("no picture")
+
+    def farewell(self) -> None:
+        raise OSError("no terminal")
+
+
+def test_an_audience_to_which_nothing_can_be_shown_does_not_end_it(tmp_path: Path) -> None:
+    stop = Stop()
+    audience = Absent(stop)
+    plan = Plan(tmp_path / "demo", FIRST, LAST, 0.5, 10_000, "tiny", 0, PATIENCE, True)
+    with capture_logs() as logs:
+        outcome = conduct(plan, load_dataset("icews14"), stop, audience)
+    assert outcome.predictions > 0 and audience.shown > 1
+    told = [line["doing"] for line in logs if line["event"] == "demo_mishap"]
+    assert told == ["begin", "welcome", "show", "farewell"]
 
 
 def test_it_ends_cleanly_when_it_is_interrupted_and_goes_on_from_its_folder(tmp_path: Path) -> None:
@@ -145,7 +257,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a folder of others": (("--folder", "{}"), "holds other things"),
     "a folder of another demonstration": (("--folder", "{}/other"), "--from 3, --to 5"),
     "no past": (("--from", "2014-01-01"), "nothing to publish"),
-    "an end before the beginning": (("--from", "40", "--to", "30"), "--from 40 is after --to 30"),
+    "an end before the beginning": (("--from", "40", "--to", "30"), "--from 2014-02-09 is after --to 2014-01-30"),
     "a pace of words": (("--speed", "fast"), "--speed fast"),
     "no such configuration": (("--config", "nowhere.toml"), "nowhere.toml"),
 }

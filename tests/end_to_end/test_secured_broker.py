@@ -134,7 +134,7 @@ def test_a_command_that_is_not_let_in_ends_with_one_line(
     secured: Secured, command: tuple[str, ...], case: str, code: int
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "adatkg_cli.main", *command],
+        [sys.executable, "-m", "adatkg", *command],
         env=os.environ | refused(secured, case),
         capture_output=True,
         text=True,

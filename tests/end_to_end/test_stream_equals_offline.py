@@ -10,7 +10,7 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from adatkg_cli.main import app
+from adatkg.main import app
 from adatkg_core.datasets import load_dataset
 from adatkg_core.messages import encode_fact, encode_query
 from streams import Client

@@ -19,7 +19,7 @@ import orjson
 from kafka import KafkaAdminClient, KafkaProducer
 from typer.testing import CliRunner
 
-from adatkg_cli.main import app
+from adatkg.main import app
 from adatkg_core.bundle import Bundle
 from adatkg_core.datasets import Dataset
 from adatkg_core.encoder import load_encoder
@@ -29,7 +29,8 @@ from adatkg_core.snapshots import Saved, SnapshotStore
 from streams.connection import connection_from
 from streams.graph import Arrival, Graph
 from streams.kafka_config import choose_port
-from streams.log import Record, open_log, partition_of
+from streams.log import Record, open_log
+from streams.partitions import partition_of
 from streams.settings import StreamSettings
 from streams.share import Share
 from streams.topics import Topics, ensure_topics, event_log
@@ -145,7 +146,7 @@ class World:
         variables |= self.place | {"OMP_NUM_THREADS": "1"}
         logfile = self.folder / f"worker-{len(self.workers)}.log"
         with logfile.open("wb") as out:
-            command = [sys.executable, "-m", "adatkg_cli.main", "worker"]
+            command = [sys.executable, "-m", "adatkg", "worker"]
             process = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | variables)
         self.workers.append(Worker(process, logfile, port))
         return self.workers[-1]
