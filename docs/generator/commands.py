@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from adatkg_cli.main import app
+from adatkg.main import app
 from docs.generator.markdown import code, document, table
 
 INTRODUCTION = """

@@ -16,7 +16,7 @@ from streams.connection import KafkaSettings
 from streams.settings import StreamSettings
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("adatkg_core", "adatkg_cli", "replay", "streams", "trainer")
+PACKAGES = ("adatkg_core", "adatkg", "replay", "streams", "trainer")
 _VARIABLE = re.compile(r"ADATKG_[A-Z]+(?:_[A-Z]+)*(?![A-Z_])")
 SECTIONS: dict[str, type] = {
     **{field.name: type(getattr(Config(), field.name)) for field in dataclasses.fields(Config)},
@@ -58,7 +58,8 @@ epochs = 4
 `[model]`, `[recall]` and `[train]` shape a bundle and come together from one place: from `adatkg train --config`, which
 also takes the name of a configuration that comes with the package ({shipped}), else from the file of `ADATKG_CONFIG`,
 else from `live`. A file that has none of the three is passed over, so `adatkg train --config tiny` with
-`ADATKG_CONFIG=brokers.toml` trains the tiny model from the log of those brokers.
+`ADATKG_CONFIG=brokers.toml` trains the tiny model from the log of those brokers. `recall` is `live` without the paper's
+model, for small machines.
 
 Every setting has a variable: `ADATKG_`, the section, the name, in capitals, for instance `ADATKG_TRAIN_EPOCHS=3` or
 `ADATKG_STREAM_WEB_PORT=8080`; only `ADATKG_BOOTSTRAP` and `ADATKG_TOPIC_PREFIX` are without their section. For training

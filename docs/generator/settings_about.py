@@ -67,6 +67,10 @@ SETTINGS = {
     "kafka.password_file": "A file with the password for SASL and nothing else.",
     "kafka.cafile": "PEM file with the certificates that brokers are checked against; else the system's.",
     "kafka.certfile": "PEM file with our own certificate, where brokers want one.",
+    "kafka.compression": (
+        "How all that we send is compressed: `none` or `gzip`, which every client can read, or `snappy`, `lz4` or "
+        "`zstd`, for which readers need a library."
+    ),
     "kafka.keyfile": "PEM file with its key, without a password; it may stand in `certfile` too.",
     # How a worker works.
     "stream.models": "Model store, a folder or an fsspec URL.",
@@ -83,6 +87,10 @@ SETTINGS = {
     "stream.late": "Facts older than the watermark: `apply` counts them as of now, `refuse` sets them aside.",
     "stream.max_jump": "Ticks by which the watermark may move at once.",
     "stream.heuristic": "Mark what counting alone would have answered beside every answer.",
+    "stream.horizon": (
+        "Ticks for which a query about `next` waits for the fact that marks it in the live score; `auto`: three of "
+        "four times when something of a kind happened again, it took no longer. No prediction depends on it."
+    ),
     "stream.web_host": "Address of the web pages.",
     "stream.web_port": "Port of the web pages; 0 is none.",
     "stream.web_names": "Other names under which the pages may be asked for.",

@@ -27,23 +27,52 @@ RULES = """
 - An error is `{"error": "…"}` that names the thing, the place and the remedy: 400 for wrong input, 404 where the graph
   is not on this worker, 502 and 504 where brokers or device did not answer, 503 where too many ask at once.
 """
+ROW = """
+## A prediction as it is shown
+
+In `/api/graphs/{graph}/predictions` and in the event `prediction`: `id`, `graph`, the query (`s` or `o`, `r`, `t`,
+`t_iso`), the likeliest answers (`top`), `model`, `cold_start`, `gate`, `interactions` and `late`, as in the
+[prediction](messages.md#prediction), and how it is marked:
+
+| field | is |
+|---|---|
+| `asked_next` | Whether it was asked about `next` and waits for the next fact of its kind. |
+| `until`, `until_iso` | The last tick at which a truth may come: that of an explicit time, else the horizon's end. |
+| `within` | How long that is, in words: `3 hours`, `14 days`; `5 ticks` without a calendar. |
+| `truths` | Those that came: `entity`, `rank` (`null`: beyond the remembered fifty) and `heuristic_rank`. |
+| `ended` | `true` once no truth can come any more, whether one has come or not. |
+
+The event `truth` has `graph`, `id` and the fields of a truth; `ended` has `graph`, `id` and `within`, and comes where
+nothing came.
+"""
 # What it is, and whether it wants the token.
 ABOUT = {
     "GET /health": "200 while the worker lives, 503 when it stalls and should be started anew.",
     "GET /ready": "200 when it takes events in, else 503.",
     "GET /metrics": "[Metrics](metrics.md) for Prometheus.",
-    "GET /scores": "For each graph on this worker: version, watermark, entities, and MRR and hits of the last answers.",
+    "GET /scores": (
+        "For each graph on this worker: version, watermark, entities, MRR and hits of the last answers, the `horizon` "
+        "of queries about `next`, in ticks, and how many queries ended `unsettled`, without a truth "
+        "([definition](../explanation/measuring.md#in-the-stream))."
+    ),
     "GET /": "[The dashboard](../dashboard.md).",
     "GET /static/{name}": "Its files.",
     "GET /static/plotly.min.js": "The library that draws its charts.",
     "GET /api/overview": "The worker, its graphs, and samples of the last ten minutes, one a second.",
     "GET /api/stream": (
         "Server-sent events: `sample` every second, `prediction` (a fair choice, at most 20 a second), `truth` when a "
-        "shown prediction's answer has come, `models` when another version answers, `deadletter`. At most 32 readers; "
-        "one that does not keep up is dropped."
+        "shown prediction's answer has come, `ended` when none has and none can come any more, `models` when another "
+        "version answers, `deadletter`. At most 32 readers; one that does not keep up is dropped."
     ),
-    "GET /api/graphs/{graph}/predictions": "The latest predictions, newest first, with the truths that came since.",
+    "GET /api/graphs/{graph}/predictions": (
+        "The latest [predictions as they are shown](#a-prediction-as-it-is-shown), newest first, with the truths that "
+        "came since."
+    ),
     "GET /api/graphs/{graph}/names": "Names that match `q`: `kind=entity` or `relation`, `limit` up to 50.",
+    "GET /api/graphs/{graph}/nearest": (
+        "Whether the graph knows the name `q` (`known`), and if not, the names that may have been meant: "
+        "`kind=entity` or `relation`."
+    ),
     "GET /api/graphs/{graph}/entity": (
         "All that is known of the entity `name`: interactions, gate, cluster, latest facts and how both have moved. An "
         "unknown name is fine."
@@ -72,6 +101,7 @@ def page() -> str:
         table(("route", "is"), ((code(name), ABOUT[name]) for name in machines)),
         "## The dashboard and its data",
         table(("route", "is"), ((code(name), ABOUT[name]) for name in people)),
+        ROW,
         RULES,
     )
 
