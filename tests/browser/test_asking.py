@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.visit import Visit
 from tests.end_to_end.world import GRAPH as SMALL
@@ -62,6 +62,22 @@ def test_a_question_is_answered_with_the_keyboard_alone(visit: Visit) -> None:
     expect(page.locator(".ranking tbody tr")).to_have_count(10)
     expect(page.locator(".answer h2")).to_contain_text(taken)
     expect(page.locator(".answer")).to_contain_text(VERSION)
+
+
+def test_arrows_pressed_before_the_names_have_come_move_in_the_names_that_come(visit: Visit) -> None:
+    page = visit.open("#/ask/g")
+    held: list[Route] = []
+    page.route("**/names?**", lambda route: held.append(route))
+    field = page.get_by_label("Subject", exact=True)
+    field.press_sequentially(SMALL.entities[0][:3])
+    field.press("ArrowDown")
+    field.press("ArrowDown")
+    field.press("Enter")
+    assert page.locator(".answer h2").count() == 0, "Enter asked with what was typed, not with what the arrows chose"
+    while not held:
+        page.wait_for_timeout(50)
+    held[-1].continue_()  # a later look-up ends those before it
+    expect(field).to_have_attribute("aria-activedescendant", "ask-entity-1")
 
 
 def test_a_question_reads_as_a_fact_with_a_gap_in_both_directions(visit: Visit) -> None:
