@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from adatkg_core.bundle import Bundle, load_bundle, save_bundle
     from adatkg_core.config import Config, load_config
-    from adatkg_core.datasets import Dataset, load_dataset
+    from adatkg_core.dataset_load import load_dataset
+    from adatkg_core.datasets import Dataset
     from adatkg_core.encoder import TextEncoder, load_encoder
     from adatkg_core.engine import Engine, Observed, Snapshot
     from adatkg_core.errors import AdatkgError, InputError

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from adatkg_core.clock import Clock, readable
+from adatkg_core.constants import LAST_TIME, LatePolicy
 from adatkg_core.events import Fact, Refusal
 from adatkg_core.relations import Relations
 
-LatePolicy = Literal["apply", "refuse"]
-MAX_JUMP = 1_000  # ticks that the watermark may move at once
-LAST_TIME = 2**31 - 1  # ticks are kept in 32 bits
 Objection = tuple[str, str]  # in one word, and in a sentence
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from adatkg_core.admission import MAX_JUMP, LatePolicy
 from adatkg_core.clock import Clock, clock_from_dict
 from adatkg_core.config import config_from_dict
+from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.encoder import TextEncoder, load_encoder
 from adatkg_core.engine import Engine, Snapshot
 from adatkg_core.errors import InputError

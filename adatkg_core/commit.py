@@ -10,18 +10,9 @@ import torch
 from torch import Tensor
 
 from adatkg_core.chains import append_to_chains
+from adatkg_core.interactions import both_sides
 from adatkg_core.model import AdaTKG, LastUpdate
 from adatkg_core.state import GraphState
-
-
-def both_sides(facts: Tensor, n_relations: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Facts [n, 3] as interactions (entity, relation, other) [2n], seen from the subject, then from the object."""
-    subject, relation, other = facts.unbind(1)
-    return (
-        torch.cat((subject, other)),
-        torch.cat((relation, relation + n_relations)),
-        torch.cat((other, subject)),
-    )
 
 
 @torch.no_grad()

@@ -11,8 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
+from adatkg_core.constants import SLICES
 from adatkg_core.errors import InputError
-from adatkg_core.ranking import SLICES
 from adatkg_core.sections import (
     MODEL_SECTIONS,
     config_files,

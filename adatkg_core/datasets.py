@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import resources
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -15,13 +13,9 @@ from numpy.typing import NDArray
 
 from adatkg_core.clock import DAY, Clock, readable
 from adatkg_core.errors import InputError
-from adatkg_core.layouts import USUAL, detect
 
 Facts = NDArray[np.int64]
 Split = Literal["train", "valid", "test"]
-
-# GDELT writes who an actor is in codes around an "@", for example "EGYPT (EGY@ OPP REF)" or "IMAM (@ MIL)".
-_ACTOR_CODES = re.compile(r"\s*\([^()@]*@[^()]*\)\s*$")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,47 +96,6 @@ def up_to(dataset: Dataset, last: int, share: float) -> Dataset:
     facts[:, [0, 2]] = ends.reshape(-1, 2)
     entities = tuple(dataset.entities[row] for row in met)
     return replace(dataset, entities=entities, facts=facts, bounds=newest_window(np.unique(facts[:, 3]), share))
-
-
-def text_of(name: str) -> str:
-    """The text that a language model reads for a name: no underscores, no GDELT actor codes."""
-    text = " ".join(name.replace("_", " ").split())
-    return _ACTOR_CODES.sub("", text) or text
-
-
-def shipped_names() -> tuple[str, ...]:
-    """The data sets inside the package, by the names that `load_dataset` takes."""
-    folders = resources.files("adatkg_core").joinpath("data").iterdir()
-    return tuple(sorted(folder.name for folder in folders if folder.joinpath("facts.xz").is_file()))
-
-
-def load_dataset(name_or_path: str) -> Dataset:
-    """The shipped data set of this name, or the one in this folder; a folder may have any name with a `/`."""
-    if name_or_path.lower() in shipped_names():
-        from adatkg_core.packing import unpack  # here, because packing itself builds on this module
-
-        return unpack(resources.files("adatkg_core").joinpath("data").joinpath(name_or_path.lower()))
-    folder = Path(name_or_path).expanduser()
-    if not folder.exists():
-        raise InputError(
-            f"no data set {name_or_path!r}: the shipped names are {', '.join(shipped_names())}; "
-            f"otherwise give the path of a folder with {USUAL}"
-        )
-    if not folder.is_dir():
-        raise InputError(f"{folder} is a file: give the folder that holds {USUAL}")
-    return load_folder(folder)
-
-
-def load_folder(folder: Path) -> Dataset:
-    """Read a folder in any of the layouts that benchmarks are published in; a train file alone is enough."""
-    layout = detect(folder)
-    read = layout.read(folder)
-    name, times = folder.resolve().name, read.times
-    if times.granularity is None:
-        dataset = make_dataset(name, read.entities, read.relations, read.facts)
-    else:
-        dataset = dataset_of_ticks(name, read.entities, read.relations, read.facts, times.clock, times.granularity)
-    return replace(dataset, layout=layout.name, notes=read.notes)
 
 
 def make_dataset(

@@ -14,12 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from adatkg_core.admission import MAX_JUMP, LatePolicy, Objection, admit, object_to_relation, object_to_time
+from adatkg_core.admission import Objection, admit, object_to_relation, object_to_time
 from adatkg_core.answers import exact_ranks, recurrent_lists, top_lists
 from adatkg_core.catalog import Catalog
 from adatkg_core.commit import commit
-from adatkg_core.datasets import text_of
+from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.encoder import TextEncoder
+from adatkg_core.entity_text import text_of
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Prediction, Query, Recurrent, Refusal
 from adatkg_core.model import AdaTKG, View

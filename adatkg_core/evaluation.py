@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from adatkg_core.commit import both_sides
 from adatkg_core.config import Protocol
-from adatkg_core.datasets import Dataset, Facts, Split
+from adatkg_core.datasets import Dataset, Split
 from adatkg_core.engine import CHUNK, Engine
 from adatkg_core.errors import InputError
-from adatkg_core.ranking import MetricSums, Ranks, SliceIndex, TimeFilter, rank_targets
+from adatkg_core.interactions import both_sides
+from adatkg_core.ranking import Ranks, TimeFilter, rank_targets
 from adatkg_core.recurrency import Recurrency
+from adatkg_core.renumber import facts_by_time
+from adatkg_core.scores import MetricSums
+from adatkg_core.slices import SliceIndex
 from adatkg_core.together import score_together
 
 Results = dict[str, dict[str, float | None]]
@@ -34,38 +36,6 @@ class Asked:
     interactions: Tensor  # [B, 2] of subject and answer, before the query
     gate: Tensor  # [B] mean gate of the subject, before the query
     slices: dict[str, Tensor]  # [B] each, which of the queries belong to it
-
-
-def facts_by_time(facts: Facts) -> Iterator[tuple[int, Facts]]:
-    """(time, rows [n, 4]) for facts sorted by time."""
-    times, starts = np.unique(facts[:, 3], return_index=True)
-    yield from zip(times.tolist(), np.split(facts, starts[1:]), strict=True)
-
-
-def aligned(dataset: Dataset, entities: Sequence[str], relations: Sequence[str]) -> Dataset:
-    """The data set with its names numbered as given; entities that are new come last, in their order."""
-    known = dict.fromkeys((*entities, *dataset.entities))
-    entity_row = {name: row for row, name in enumerate(known)}
-    relation_row = {name: row for row, name in enumerate(relations)}
-    strange = [name for name in dataset.relations if name not in relation_row]
-    if strange:
-        raise InputError(
-            f"data set {dataset.name}: relation {strange[0]!r} and {len(strange) - 1} others are unknown to the model; "
-            "evaluate it on the graph it was trained for"
-        )
-    facts = dataset.facts.copy()
-    rows = np.array([entity_row[name] for name in dataset.entities], dtype=np.int64)
-    kinds = np.array([relation_row[name] for name in dataset.relations], dtype=np.int64)
-    facts[:, 0], facts[:, 2], facts[:, 1] = rows[facts[:, 0]], rows[facts[:, 2]], kinds[facts[:, 1]]
-    return replace(dataset, entities=tuple(known), relations=tuple(relations), facts=facts)
-
-
-def by_first_appearance(dataset: Dataset) -> Dataset:
-    """The data set with entities numbered as the stream meets them, those that never appear last."""
-    met = dataset.facts[:, [0, 2]].reshape(-1)
-    rows, first = np.unique(met, return_index=True)
-    order = rows[np.argsort(first)]
-    return aligned(dataset, [dataset.entities[row] for row in order], dataset.relations)
 
 
 def measure(

@@ -72,3 +72,23 @@ class Refusal:
     index: int
     code: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passes."""
+
+    t: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where in the log an event stands."""
+
+    partition: int
+    offset: int
+
+    @property
+    def id(self) -> str:
+        """How a prediction made from this event is called, however often it is made."""
+        return f"{self.partition}-{self.offset}"

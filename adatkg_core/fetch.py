@@ -15,7 +15,8 @@ from typing import IO
 
 import fsspec
 
-from adatkg_core.datasets import Dataset, load_folder
+from adatkg_core.dataset_load import load_folder
+from adatkg_core.datasets import Dataset
 from adatkg_core.errors import AdatkgError, InputError
 
 _BLOCK = 1 << 20

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from adatkg_core.clock import Clock
 from adatkg_core.csv_rows import ROLES, NumberedRow, Progress, Row, Table, open_table
+from adatkg_core.dataset_write import check_target, write_dataset
 from adatkg_core.datasets import Dataset, Facts, dataset_of_ticks
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.imported_names import EMPTY, NOT_TEXT, ImportedNames
 from adatkg_core.local_times import lone_times, moments
 from adatkg_core.oddities import EXAMPLES, Odd, Oddities
-from adatkg_core.synth import check_target, first_of_each, write_dataset
+from adatkg_core.renumber import first_of_each
 from adatkg_core.time_formats import (
     READABLE,
     ColumnForm,

@@ -13,9 +13,9 @@ from typing import Any
 
 import orjson
 
-from adatkg_core.admission import LAST_TIME
 from adatkg_core.clock import Clock, iso_of
-from adatkg_core.events import Fact, Prediction, Query
+from adatkg_core.constants import LAST_TIME
+from adatkg_core.events import Fact, Prediction, Query, Source, Tick
 from adatkg_core.shapes import mismatch
 
 VERSION = 1
@@ -38,13 +38,6 @@ class Unusable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
-    """Time passes."""
-
-    t: int
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
     """A query from the stream: how it calls itself, and its fields as they were asked."""
 
@@ -55,19 +48,6 @@ class Question:
 
 
 Event = Fact | Tick | Question
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where in the log an event stands."""
-
-    partition: int
-    offset: int
-
-    @property
-    def id(self) -> str:
-        """How a prediction made from this event is called, however often it is made."""
-        return f"{self.partition}-{self.offset}"
 
 
 # -- fields ---------------------------------------------------------------------------------------------------

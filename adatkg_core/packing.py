@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from adatkg_core.clock import clock_from_dict
-from adatkg_core.datasets import Dataset, load_folder
+from adatkg_core.dataset_load import load_folder
+from adatkg_core.datasets import Dataset
 from adatkg_core.errors import InputError
 
 _PRESET = 9 | lzma.PRESET_EXTREME

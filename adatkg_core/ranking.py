@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,17 +9,6 @@ import torch
 from torch import Tensor
 
 from adatkg_core.errors import AdatkgError
-
-SLICES = (
-    "all",
-    "emerging",
-    "emerging_subject_unseen",
-    "emerging_object_unseen",
-    "unknown",
-    "unknown_subject_unseen",
-    "unknown_object_unseen",
-)
-METRICS = ("mrr", "hits@1", "hits@3", "hits@10")
 
 # Comparing a whole [B, N] at once makes temporaries of twice its size; blocks of this many scores stay in the
 # processor's cache, which is also faster.
@@ -76,12 +64,12 @@ class TimeFilter:
     backwards, as everywhere."""
 
     def __init__(self, facts: Tensor | np.ndarray, n_relations: int, device: torch.device | str | None = None) -> None:
-        facts = _as_facts(facts, device)
+        facts = as_facts(facts, device)
         subject, relation, obj, time = facts.unbind(dim=1)
         subjects, answers = torch.cat([subject, obj]), torch.cat([obj, subject])  # [2M], [2M]
         relations = torch.cat([relation, relation + n_relations])
         self._n_relations = 2 * n_relations
-        self._n_entities = _size(subjects)
+        self._n_entities = size_of(subjects)
         if self._n_entities * self._n_relations > _INT64_MAX:
             raise ValueError("entity ids are too large for a filter; number the entities from 0")
         # Pairs and times are numbered densely before they are packed together: raw ids and times (seconds
@@ -111,75 +99,15 @@ class TimeFilter:
         return torch.stack([row, self._answers[place]], dim=1)
 
 
-class SliceIndex:
-    """Knows when each entity first appears and whether training saw it, the stuff of the slices."""
-
-    def __init__(
-        self,
-        facts: Tensor | np.ndarray,
-        train: Tensor | np.ndarray,
-        n_entities: int | None = None,
-        device: torch.device | str | None = None,
-    ) -> None:
-        facts = _as_facts(facts, device)
-        train = _as_facts(train, facts.device)
-        entities = facts[:, [0, 2]].flatten()  # [2M]
-        times = facts[:, 3].repeat_interleave(2)  # [2M]
-        if n_entities is None:
-            n_entities = max(_size(entities), _size(train[:, [0, 2]]))
-        never = torch.full((n_entities,), _INT64_MAX, dtype=torch.int64, device=facts.device)
-        self.first_seen = never.scatter_reduce(0, entities, times, "amin")  # [E], largest int64: never
-        self.in_train = torch.zeros(n_entities, dtype=torch.bool, device=facts.device)  # [E]
-        self.in_train[train[:, [0, 2]].flatten()] = True
-
-    def masks(self, subject: Tensor, obj: Tensor, time: Tensor) -> dict[str, Tensor]:
-        """Which queries [B] fall into each slice; `subject` is the entity asked about (an inverse query's is
-        its fact's object) and `obj` the answer. A query whose two ends are both unseen is in both parts."""
-        new_subject, new_object = self.first_seen[subject] == time, self.first_seen[obj] == time
-        strange_subject, strange_object = ~self.in_train[subject], ~self.in_train[obj]
-        return {
-            "all": torch.ones_like(new_subject),
-            "emerging": new_subject | new_object,
-            "emerging_subject_unseen": new_subject,
-            "emerging_object_unseen": new_object,
-            "unknown": strange_subject | strange_object,
-            "unknown_subject_unseen": strange_subject,
-            "unknown_object_unseen": strange_object,
-        }
-
-
-class MetricSums:
-    """Sums over realistic ranks per slice, in float64 on the ranks' device: adding never waits for it."""
-
-    def __init__(self) -> None:
-        self._sums: Tensor | None = None  # [slices, metrics + 1], the last column counts
-
-    def add(self, ranks: Ranks, masks: Mapping[str, Tensor]) -> None:
-        """Add the queries of one batch; `masks` names every slice."""
-        rank = ranks.realistic  # [B]
-        hits = [(rank <= k).to(torch.float64) for k in (1, 3, 10)]
-        values = torch.stack([rank.reciprocal(), *hits, torch.ones_like(rank)], dim=1)  # [B, metrics + 1]
-        member = torch.stack([masks[name] for name in SLICES]).to(torch.float64)  # [slices, B]
-        sums = member @ values
-        self._sums = sums if self._sums is None else self._sums + sums
-
-    def result(self) -> dict[str, dict[str, float | None]]:
-        """Each slice's metrics and count; the metrics of an empty slice are None."""
-        rows = [[0.0] * (len(METRICS) + 1)] * len(SLICES) if self._sums is None else self._sums.tolist()
-        result: dict[str, dict[str, float | None]] = {}
-        for name, (*sums, count) in zip(SLICES, rows, strict=True):
-            means = [total / count if count else None for total in sums]
-            result[name] = {**dict(zip(METRICS, means, strict=True)), "count": int(count)}
-        return result
-
-
-def _as_facts(facts: Tensor | np.ndarray, device: torch.device | str | None) -> Tensor:  # [M, 4] int64
+def as_facts(facts: Tensor | np.ndarray, device: torch.device | str | None) -> Tensor:  # [M, 4] int64
+    """Facts as a tensor on the device."""
     if isinstance(facts, np.ndarray):
         facts = torch.from_numpy(np.ascontiguousarray(facts, dtype=np.int64))
     return facts.to(device=device, dtype=torch.int64)
 
 
-def _size(ids: Tensor) -> int:
+def size_of(ids: Tensor) -> int:
+    """How many rows a table needs that has one for each of these ids."""
     return int(ids.max()) + 1 if ids.numel() else 0
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from adatkg_core.commit import both_sides
 from adatkg_core.config import Config, ModelConfig, RecallConfig
+from adatkg_core.interactions import both_sides
 from adatkg_core.state import GraphState
 
 SAME_PAIR = 1e-3

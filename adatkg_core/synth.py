@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
 
 from adatkg_core.datasets import Dataset
 from adatkg_core.errors import InputError
-from adatkg_core.layouts import CLOCK_FILE, ENTITY_FILE, RELATION_FILE
+from adatkg_core.renumber import first_of_each
 
 _TYPES = ("Minister", "Army", "Bank", "Newspaper", "Union", "Court", "Police", "Farmer", "Student", "Rebel")
 _PLACES = ("Arden", "Borealia", "Cintra", "Dorne", "Elbonia", "Freedonia", "Genovia", "Hyrkania")
 _VERBS = ("Consult", "Praise", "Accuse", "Visit", "Threaten", "Pay", "Arrest", "Demand from", "Host", "Sue")
-_STAT_FILE = "stat.txt"
-_FILES = {"train.txt", "valid.txt", "test.txt", ENTITY_FILE, RELATION_FILE, _STAT_FILE, CLOCK_FILE}
 _NOISE = 0.1  # the share of facts that follow no habit
 _DRAWS = 4  # for each fact asked for, because many coincide
 
@@ -60,55 +54,6 @@ def synthesize(
     rows = rows[first_of_each(rows)]
     rows = rows[np.arange(len(rows)) - np.searchsorted(rows[:, 3], rows[:, 3]) < facts_per_time]
     return Dataset(f"synth-{seed}", _entity_names(kind, place), _relation_names(relations), rows, 1, "tick")
-
-
-def write_dataset(dataset: Dataset, folder: Path, *, literal: bool = False, replace: bool = False) -> None:
-    """Write the usual layout with the 5:2:3 split as its three files; the folder must be new or empty, or with
-    `replace` hold a data set. A `literal` one has the calendar beside it, and loads with the very same names.
-    """
-    check_target(folder, replace=replace)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the target and renamed at the end, so that a folder with this name is whole.
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
-        whole = Path(scratch, "content")
-        whole.mkdir()
-        _write_files(dataset, whole, literal)
-        former = Path(scratch, "former")
-        if replace and folder.exists():
-            folder.rename(former)
-        try:
-            whole.replace(folder)
-        except OSError:
-            if former.exists():
-                former.rename(folder)
-            raise
-
-
-def check_target(folder: Path, *, replace: bool = False) -> None:
-    """Refuse a folder that `write_dataset` must not write to."""
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise InputError(f"{folder} is a file: choose a new folder")
-    inside = {path.name for path in folder.iterdir()}
-    if inside and not replace:
-        raise InputError(f"{folder} is not empty: choose a new folder or remove what is in it")
-    # Replacing removes the folder, so it must hold nothing that was not written here.
-    if foreign := sorted(inside - _FILES):
-        raise InputError(f"{folder} holds more than a data set ({', '.join(foreign[:3])}): choose another folder")
-
-
-def _write_files(dataset: Dataset, folder: Path, literal: bool) -> None:
-    for file, names in ((ENTITY_FILE, dataset.entities), (RELATION_FILE, dataset.relations)):
-        _write(folder / file, "".join(f"{name}\t{i}\n" for i, name in enumerate(names)))
-    _write(folder / _STAT_FILE, f"{dataset.n_entities}\t{dataset.n_relations}\t0\n")
-    if literal:
-        _write(folder / CLOCK_FILE, json.dumps(dataset.clock.as_dict() if dataset.clock else None) + "\n")
-    for split in ("valid", "test", "train"):
-        rows = dataset.split(split).copy()
-        rows[:, 3] *= 1 if literal else dataset.step
-        with (folder / f"{split}.txt").open("w", encoding="utf-8", newline="\n") as stream:
-            np.savetxt(stream, rows, fmt="%d", delimiter="\t")
 
 
 def _check(entities: int, relations: int, times: int, facts_per_time: int, emerging: float) -> None:
@@ -166,14 +111,6 @@ def _recurring(
     return chosen
 
 
-def first_of_each(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each distinct row first occurs, ascending."""
-    order = np.lexsort(rows.T)
-    new = np.ones(len(rows), bool)
-    new[1:] = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)
-    return np.sort(order[new])
-
-
 def _entity_names(kind: NDArray[np.int64], place: NDArray[np.int64]) -> tuple[str, ...]:
     return tuple(f"{_TYPES[k]} {i} ({_PLACES[p]})" for i, (k, p) in enumerate(zip(kind, place, strict=True)))
 
@@ -182,7 +119,3 @@ def _relation_names(relations: int) -> tuple[str, ...]:
     return tuple(
         _VERBS[i] if i < len(_VERBS) else f"{_VERBS[i % len(_VERBS)]} {i // len(_VERBS) + 1}" for i in range(relations)
     )
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")

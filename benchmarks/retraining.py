@@ -27,7 +27,8 @@ import numpy as np
 import orjson
 
 from adatkg_core.announcements import Announcement
-from adatkg_core.datasets import Dataset, load_dataset
+from adatkg_core.dataset_load import load_dataset
+from adatkg_core.datasets import Dataset
 from adatkg_core.model_store import ModelStore
 from streams.announce import announce
 from streams.broker import Broker

@@ -18,8 +18,8 @@ from pathlib import Path
 import orjson
 
 from adatkg_core.bundle import Bundle
-from adatkg_core.events import Fact
-from adatkg_core.messages import Question, Tick, decode_event
+from adatkg_core.events import Fact, Tick
+from adatkg_core.messages import Question, decode_event
 from adatkg_core.snapshots import Saved
 from streams.broker import Broker
 from streams.connection import Connection

@@ -16,8 +16,8 @@ import torch
 from adatkg_core.config import load_config
 from adatkg_core.encoder import HashEncoder
 from adatkg_core.engine import Engine
-from adatkg_core.evaluation import facts_by_time
 from adatkg_core.model import AdaTKG
+from adatkg_core.renumber import facts_by_time
 from adatkg_core.synth import synthesize
 
 from .results import tell

@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 
 from adatkg_core.config import Config, ModelConfig, RecallConfig, TrainConfig
-from adatkg_core.datasets import load_dataset
+from adatkg_core.dataset_load import load_dataset
 from adatkg_core.encoder import load_encoder
 from trainer import train
 

@@ -14,11 +14,13 @@ import torch
 
 from adatkg_core.bundle import Bundle
 from adatkg_core.config import load_config
-from adatkg_core.datasets import Dataset, load_dataset, text_of
+from adatkg_core.dataset_load import load_dataset
+from adatkg_core.datasets import Dataset
 from adatkg_core.encoder import load_encoder
-from adatkg_core.evaluation import by_first_appearance
+from adatkg_core.entity_text import text_of
 from adatkg_core.model import AdaTKG
 from adatkg_core.model_store import ModelStore
+from adatkg_core.renumber import by_first_appearance
 from adatkg_core.snapshots import Saved
 from replay import Choice, ReplaySequence, publish
 from streams.connection import Connection

@@ -12,8 +12,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from adatkg_core.admission import LAST_TIME
 from adatkg_core.clock import readable
+from adatkg_core.constants import LAST_TIME
 from adatkg_core.datasets import Dataset, Split
 from adatkg_core.errors import InputError
 from adatkg_core.messages import MAX_K, NAME, VERSION, Unusable

@@ -14,8 +14,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, KafkaError
 
 from adatkg_core.errors import AdatkgError, InputError
-from adatkg_core.events import Fact
-from adatkg_core.messages import NAME, NEXT, Source, Unusable, check_event, encode_fact, encode_query
+from adatkg_core.events import Fact, Source
+from adatkg_core.messages import NAME, NEXT, Unusable, check_event, encode_fact, encode_query
 from streams.connection import Connection, connection_from
 from streams.forecast import Forecast, Seen, decode_forecast
 from streams.headers import header

@@ -14,7 +14,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from adatkg_core.errors import AdatkgError, InputError
-from adatkg_core.messages import Source
+from adatkg_core.events import Source
 from streams.connection import Connection
 from streams.headers import header
 from streams.log import LogReader, Record, open_log

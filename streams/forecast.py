@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from adatkg_core.events import Answer
-from adatkg_core.messages import Source, decode_prediction
+from adatkg_core.events import Answer, Source
+from adatkg_core.messages import decode_prediction
 
 # A worker that was killed answers again what came after its last snapshot, so repeats follow their originals within
 # one snapshot's worth of queries. More ids than that per partition of the events need not be remembered.

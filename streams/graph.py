@@ -11,8 +11,8 @@ from adatkg_core.admission import object_to_fact, object_to_time
 from adatkg_core.bundle import Bundle
 from adatkg_core.encoder import TextEncoder
 from adatkg_core.engine import Engine
-from adatkg_core.events import Fact, Prediction
-from adatkg_core.messages import Question, Source, Tick, Unusable, decode_event, encode_prediction
+from adatkg_core.events import Fact, Prediction, Source, Tick
+from adatkg_core.messages import Question, Unusable, decode_event, encode_prediction
 from adatkg_core.recurrency import keeps_counts
 from adatkg_core.snapshots import Saved
 from streams.deadletters import UNCHANGED

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from adatkg_core.events import Fact, Prediction, Recurrent
 from adatkg_core.messages import Question
 from streams.rank_window import RankWindow
-from streams.rhythm import Horizon, Rhythm
+from streams.rhythm import Rhythm
+from streams.settings import Horizon
 
 SLICES = ("all", "cold_start", "warm")
 NAMES_EACH = 200  # held for an outstanding query, on the average at most: lists are as long as those who ask like

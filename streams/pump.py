@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import structlog
 
-from adatkg_core.messages import Source
+from adatkg_core.events import Source
 from streams.deadletters import UNCHANGED, dead_letter_headers
 from streams.graph import Arrival, Rejected
 from streams.headers import header

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import OrderedDict, deque
-from typing import Literal
 
 from adatkg_core.events import Fact
 
@@ -13,8 +12,6 @@ GAPS = 4_096  # the latest count
 ENOUGH = 100  # gaps before they say anything
 AT_FIRST = 14  # ticks, until there are enough: as far back as an entity's chain of facts reaches
 SHARE = 0.75  # of the gaps are no longer than the horizon
-
-Horizon = int | Literal["auto"]  # ticks, or as the rhythm has it
 
 
 class Rhythm:

@@ -7,12 +7,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from adatkg_core.admission import MAX_JUMP, LatePolicy
+from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.errors import InputError
 from adatkg_core.sections import parse_value, read_section, settings_of
-from streams.rhythm import Horizon
+
+Horizon = int | Literal["auto"]  # ticks, or as the rhythm of the stream has it
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from adatkg_core.events import Fact
-from adatkg_core.messages import NEXT, Source
+from adatkg_core.events import Fact, Source
+from adatkg_core.messages import NEXT
 from streams.client import AT_ONCE, Client, Predictions
 from streams.connection import Connection
 from streams.forecast import Forecast

@@ -19,9 +19,10 @@ import numpy as np
 import structlog
 import torch
 
-from adatkg_core.admission import MAX_JUMP, LatePolicy, object_to_time
+from adatkg_core.admission import object_to_time
 from adatkg_core.catalog import Catalog
 from adatkg_core.clock import DAY, Clock, clock_from_dict
+from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.datasets import Dataset, Facts, newest_window
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact

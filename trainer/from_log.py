@@ -32,9 +32,9 @@ from adatkg_core.datasets import Dataset
 from adatkg_core.document import read_document, write_document
 from adatkg_core.encoder import TextEncoder, load_encoder
 from adatkg_core.errors import AdatkgError, InputError
-from adatkg_core.evaluation import aligned
 from adatkg_core.fitness import unfit
 from adatkg_core.model_store import ModelStore
+from adatkg_core.renumber import aligned
 from adatkg_core.snapshots import Saved
 from adatkg_core.store import safe_name
 from streams.announce import announce

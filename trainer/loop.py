@@ -23,16 +23,19 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from adatkg_core.bundle import Bundle
-from adatkg_core.commit import both_sides, commit
+from adatkg_core.commit import commit
 from adatkg_core.config import Config
-from adatkg_core.datasets import Dataset, Facts, text_of
+from adatkg_core.datasets import Dataset, Facts
 from adatkg_core.encoder import TextEncoder
 from adatkg_core.engine import Engine
+from adatkg_core.entity_text import text_of
 from adatkg_core.errors import AdatkgError, InputError
-from adatkg_core.evaluation import by_first_appearance, facts_by_time, measure, summarize
+from adatkg_core.evaluation import measure, summarize
+from adatkg_core.interactions import both_sides
 from adatkg_core.memory import Ema
 from adatkg_core.model import AdaTKG, LastUpdate, Scores, View
 from adatkg_core.ranking import TimeFilter
+from adatkg_core.renumber import by_first_appearance, facts_by_time
 from adatkg_core.state import GraphState
 from adatkg_core.together import score_together
 from trainer.checkpoint import Progress, load_checkpoint, save_checkpoint

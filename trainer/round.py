@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 import orjson
 
-from adatkg_core.admission import MAX_JUMP, LatePolicy
 from adatkg_core.config import Config
+from adatkg_core.constants import MAX_JUMP, SLICES, LatePolicy
 from adatkg_core.errors import InputError
-from adatkg_core.ranking import SLICES
 from trainer.archive import WINDOW
 
 

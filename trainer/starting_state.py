@@ -9,7 +9,7 @@ import torch
 from adatkg_core.bundle import Bundle
 from adatkg_core.datasets import Dataset
 from adatkg_core.encoder import TextEncoder
-from adatkg_core.evaluation import aligned
+from adatkg_core.renumber import aligned
 from adatkg_core.snapshots import Saved
 
 Extent = Literal["valid", "all"]

@@ -12,8 +12,9 @@ from adatkg_core.announcements import Verdict
 from adatkg_core.bundle import Bundle
 from adatkg_core.datasets import Dataset
 from adatkg_core.encoder import TextEncoder
-from adatkg_core.evaluation import aligned, measure
-from adatkg_core.ranking import SliceIndex
+from adatkg_core.evaluation import measure
+from adatkg_core.renumber import aligned
+from adatkg_core.slices import SliceIndex
 from adatkg_core.snapshots import Saved
 
 Report = Callable[[str, int, int], None]

@@ -112,7 +112,8 @@ def train(
     from adatkg_core.bundle import resolve_device
     from adatkg_core.clock import tick_of
     from adatkg_core.config import choose_config, config_file, environment_overrides, load_config
-    from adatkg_core.datasets import load_dataset, up_to
+    from adatkg_core.dataset_load import load_dataset
+    from adatkg_core.datasets import up_to
     from adatkg_core.encoder import load_encoder
     from adatkg_core.errors import InputError
     from trainer import train as run_training

@@ -12,7 +12,7 @@ from adatkg_core.sections import shipped_configs
 
 def dataset_names(incomplete: str) -> list[str]:
     """Shipped data sets, and folders."""
-    from adatkg_core.datasets import shipped_names
+    from adatkg_core.dataset_load import shipped_names
 
     folders = (path for path in _paths(incomplete) if path.is_dir())
     return _beginning(incomplete, [*shipped_names(), *map(str, folders)])

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from adatkg.main import main
-from adatkg_core.synth import synthesize, write_dataset
+from adatkg_core.dataset_write import write_dataset
+from adatkg_core.synth import synthesize
 
 Capture = pytest.CaptureFixture[str]
 

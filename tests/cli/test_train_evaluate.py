@@ -14,10 +14,12 @@ import pytest
 
 from adatkg.main import main
 from adatkg_core.bundle import load_bundle
-from adatkg_core.datasets import load_dataset
+from adatkg_core.constants import SLICES
+from adatkg_core.dataset_load import load_dataset
+from adatkg_core.dataset_write import write_dataset
 from adatkg_core.model_store import ModelStore
-from adatkg_core.ranking import METRICS, SLICES
-from adatkg_core.synth import synthesize, write_dataset
+from adatkg_core.scores import METRICS
+from adatkg_core.synth import synthesize
 
 Capture = pytest.CaptureFixture[str]
 QUICK = ("--config", "tiny", "--epochs", "1", "--seed", "3")

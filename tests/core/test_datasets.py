@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adatkg_core.datasets import Dataset, load_dataset, make_dataset, text_of, up_to
+from adatkg_core.dataset_load import load_dataset
+from adatkg_core.datasets import Dataset, make_dataset, up_to
+from adatkg_core.entity_text import text_of
 from adatkg_core.errors import InputError
 from adatkg_core.packing import pack, unpack
 

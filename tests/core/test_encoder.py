@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adatkg_core.cache_folder import default_cache
-from adatkg_core.datasets import load_dataset, text_of
+from adatkg_core.dataset_load import load_dataset
 from adatkg_core.encoder import HashEncoder, TextEncoder, load_encoder
 from adatkg_core.encoder_cache import CachedEncoder
+from adatkg_core.entity_text import text_of
 from adatkg_core.errors import InputError
 
 

@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 import torch
 
+from adatkg_core.constants import SLICES
 from adatkg_core.datasets import Dataset
 from adatkg_core.engine import Engine
 from adatkg_core.errors import InputError
-from adatkg_core.evaluation import Asked, aligned, by_first_appearance, measure, summarize
+from adatkg_core.evaluation import Asked, measure, summarize
 from adatkg_core.events import Fact, Prediction, Query
-from adatkg_core.ranking import METRICS, SLICES, rank_targets
+from adatkg_core.ranking import rank_targets
 from adatkg_core.recurrency import SAME_PAIR, SAME_RELATION, Recurrency
+from adatkg_core.renumber import aligned, by_first_appearance
+from adatkg_core.scores import METRICS
 from adatkg_core.together import score_together
 from tests.core.small import CONFIGURATIONS, ENCODER, shared_model, small_config, small_graph, small_model
 

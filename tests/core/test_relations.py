@@ -7,7 +7,7 @@ import pytest
 
 from adatkg_core.admission import object_to_fact, object_to_relation
 from adatkg_core.clock import Clock
-from adatkg_core.datasets import load_dataset
+from adatkg_core.dataset_load import load_dataset
 from adatkg_core.events import Fact
 from adatkg_core.relations import Relations
 

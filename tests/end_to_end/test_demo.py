@@ -29,7 +29,7 @@ from adatkg.demo.conductor import conduct
 from adatkg.demo.observer import Watch
 from adatkg.demo.plan import Plan
 from adatkg.demo.system import System
-from adatkg_core.datasets import load_dataset
+from adatkg_core.dataset_load import load_dataset
 from adatkg_core.stopping import Stop
 from streams.broker import Broker
 from streams.connection import Connection

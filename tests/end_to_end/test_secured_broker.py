@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from adatkg_core.dataset_write import write_dataset
 from adatkg_core.errors import AdatkgError
-from adatkg_core.synth import write_dataset
 from streams.connection import connection_from
 from streams.topics import Topics, ensure_topics
 from tests.end_to_end.secured import WAYS, Secured, secured_broker

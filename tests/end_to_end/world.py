@@ -23,7 +23,8 @@ from adatkg.main import app
 from adatkg_core.bundle import Bundle
 from adatkg_core.datasets import Dataset
 from adatkg_core.encoder import load_encoder
-from adatkg_core.messages import Source, encode_fact, encode_query
+from adatkg_core.events import Source
+from adatkg_core.messages import encode_fact, encode_query
 from adatkg_core.model_store import ModelStore
 from adatkg_core.snapshots import Saved, SnapshotStore
 from streams.connection import connection_from

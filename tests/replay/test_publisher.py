@@ -21,9 +21,11 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from adatkg_core.datasets import load_dataset, make_dataset
+from adatkg_core.dataset_load import load_dataset
+from adatkg_core.dataset_write import write_dataset
+from adatkg_core.datasets import make_dataset
 from adatkg_core.errors import AdatkgError
-from adatkg_core.synth import synthesize, write_dataset
+from adatkg_core.synth import synthesize
 from replay import Choice, ReplaySequence, publish, publisher, resume, resume_position
 from streams.broker import Broker
 from streams.connection import Connection

@@ -11,11 +11,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adatkg_core.commit import both_sides
-from adatkg_core.datasets import Dataset, load_dataset, make_dataset
+from adatkg_core.dataset_load import load_dataset
+from adatkg_core.datasets import Dataset, make_dataset
 from adatkg_core.errors import InputError
 from adatkg_core.evaluation import measure
 from adatkg_core.events import Fact, Prediction
+from adatkg_core.interactions import both_sides
 from adatkg_core.messages import Question, decode_event
 from adatkg_core.ranking import TimeFilter
 from adatkg_core.synth import synthesize

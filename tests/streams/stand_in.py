@@ -14,8 +14,8 @@ from kafka import KafkaProducer
 
 from adatkg_core.admission import object_to_relation
 from adatkg_core.clock import Clock
-from adatkg_core.events import Answer, Prediction
-from adatkg_core.messages import Question, Source, Unusable, decode_event, encode_prediction, encode_query
+from adatkg_core.events import Answer, Prediction, Source
+from adatkg_core.messages import Question, Unusable, decode_event, encode_prediction, encode_query
 from adatkg_core.relations import Relations
 from streams.connection import Connection
 from streams.deadletters import dead_letter_headers

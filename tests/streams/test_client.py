@@ -11,8 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from adatkg_core.errors import AdatkgError, InputError
-from adatkg_core.events import Fact
-from adatkg_core.messages import Question, Source, decode_event
+from adatkg_core.events import Fact, Source
+from adatkg_core.messages import Question, decode_event
 from streams import Client
 from streams.broker import Broker
 from streams.forecast import Forecast, Seen, decode_forecast

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from adatkg_core.clock import Clock
-from adatkg_core.events import Answer, Prediction, Query
-from adatkg_core.messages import Question, Source
+from adatkg_core.events import Answer, Prediction, Query, Source
+from adatkg_core.messages import Question
 from streams.dashboard.broadcast import HEARTBEAT, Broadcast
 from streams.dashboard.feed import DEAD_LETTERS, HISTORY, PREDICTIONS, SAMPLED, Feed
 from streams.dashboard.latency import MOST, WINDOW, Latency

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from adatkg_core.bundle import Bundle
-from adatkg_core.evaluation import by_first_appearance, measure, summarize
-from adatkg_core.messages import Source
+from adatkg_core.evaluation import measure, summarize
+from adatkg_core.events import Source
+from adatkg_core.renumber import by_first_appearance
 from replay import Choice, ReplaySequence
 from streams.graph import Arrival, Graph
 from streams.settings import StreamSettings

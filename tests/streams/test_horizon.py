@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from adatkg_core.bundle import Bundle
 from adatkg_core.clock import Clock
 from adatkg_core.errors import InputError
-from adatkg_core.events import Fact, Prediction, Query
-from adatkg_core.messages import Question, Source, Tick, encode_fact, encode_query, encode_tick
+from adatkg_core.events import Fact, Prediction, Query, Source, Tick
+from adatkg_core.messages import Question, encode_fact, encode_query, encode_tick
 from streams.graph import Answered, Arrival, Graph, Outcome
 from streams.prequential import Mark, Prequential
 from streams.rhythm import AT_FIRST, ENOUGH, GAPS, SHARE, Rhythm

@@ -17,7 +17,8 @@ from adatkg_core.bundle import Bundle
 from adatkg_core.clock import Clock
 from adatkg_core.encoder import load_encoder
 from adatkg_core.errors import AdatkgError
-from adatkg_core.messages import Source, encode_fact, encode_query
+from adatkg_core.events import Source
+from adatkg_core.messages import encode_fact, encode_query
 from adatkg_core.model_store import ModelStore
 from streams.connection import Connection
 from streams.graph import Arrival, Graph

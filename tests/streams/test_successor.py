@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adatkg_core.messages import Source
+from adatkg_core.events import Source
 from streams.graph import Arrival
 from streams.log import Record
 from streams.successor import Successor

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from adatkg_core.bundle import Bundle
+from adatkg_core.constants import SLICES
 from adatkg_core.datasets import Dataset
-from adatkg_core.evaluation import aligned, measure, summarize
+from adatkg_core.evaluation import measure, summarize
 from adatkg_core.model import AdaTKG
-from adatkg_core.ranking import SLICES
+from adatkg_core.renumber import aligned
 from adatkg_core.synth import synthesize
 from tests.core.small import ENCODER, randomize, small_config
 from trainer import starting_state

@@ -1,0 +1,18 @@
+"""Numbers and names on which several parts agree."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+SLICES = (
+    "all",
+    "emerging",
+    "emerging_subject_unseen",
+    "emerging_object_unseen",
+    "unknown",
+    "unknown_subject_unseen",
+    "unknown_object_unseen",
+)
+LAST_TIME = 2**31 - 1  # ticks are kept in 32 bits
+LatePolicy = Literal["apply", "refuse"]
+MAX_JUMP = 1_000  # ticks that the watermark may move at once
