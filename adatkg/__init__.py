@@ -5,9 +5,10 @@ Names are imported when first used, so that a command or program pays only for w
 
 from __future__ import annotations
 
-import importlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from adatkg_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from adatkg_core import (
@@ -91,12 +92,7 @@ __all__ = [
     "train",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    for package, names in _HOME.items():
-        if name in names:
-            return getattr(importlib.import_module(package), name)
-    raise AttributeError(f"module 'adatkg' has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

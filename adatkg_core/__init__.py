@@ -5,27 +5,27 @@ The public names below are imported when first used, so that a command which nee
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from adatkg_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from adatkg_core.bundle import Bundle, load_bundle, save_bundle
-    from adatkg_core.config import Config, load_config
-    from adatkg_core.dataset_load import load_dataset
-    from adatkg_core.datasets import Dataset
-    from adatkg_core.encoder import TextEncoder, load_encoder
+    from adatkg_core.datasets import Dataset, load_dataset
     from adatkg_core.engine import Engine, Observed, Snapshot
     from adatkg_core.errors import AdatkgError, InputError
     from adatkg_core.events import Answer, Fact, Prediction, Query, Refusal
+    from adatkg_core.settings import Config, load_config
+    from adatkg_core.storage import Bundle, load_bundle, save_bundle
+    from adatkg_core.text import TextEncoder, load_encoder
 
 _HOME = {
-    "bundle": ("Bundle", "load_bundle", "save_bundle"),
-    "config": ("Config", "load_config"),
-    "datasets": ("Dataset", "load_dataset"),
-    "encoder": ("TextEncoder", "load_encoder"),
-    "engine": ("Engine", "Observed", "Snapshot"),
-    "errors": ("AdatkgError", "InputError"),
-    "events": ("Answer", "Fact", "Prediction", "Query", "Refusal"),
+    "adatkg_core.storage": ("Bundle", "load_bundle", "save_bundle"),
+    "adatkg_core.settings": ("Config", "load_config"),
+    "adatkg_core.datasets": ("Dataset", "load_dataset"),
+    "adatkg_core.text": ("TextEncoder", "load_encoder"),
+    "adatkg_core.engine": ("Engine", "Observed", "Snapshot"),
+    "adatkg_core.errors": ("AdatkgError", "InputError"),
+    "adatkg_core.events": ("Answer", "Fact", "Prediction", "Query", "Refusal"),
 }
 
 __all__ = [
@@ -50,9 +50,4 @@ __all__ = [
     "save_bundle",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    for module, names in _HOME.items():
-        if name in names:
-            return getattr(importlib.import_module(f"adatkg_core.{module}"), name)
-    raise AttributeError(f"module 'adatkg_core' has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _HOME)

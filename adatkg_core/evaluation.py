@@ -8,17 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from adatkg_core.config import Protocol
-from adatkg_core.datasets import Dataset, Split
+from adatkg_core.datasets import Dataset, Split, facts_by_time
 from adatkg_core.engine import CHUNK, Engine
 from adatkg_core.errors import InputError
-from adatkg_core.interactions import both_sides
-from adatkg_core.ranking import Ranks, TimeFilter, rank_targets
-from adatkg_core.recurrency import Recurrency
-from adatkg_core.renumber import facts_by_time
-from adatkg_core.scores import MetricSums
-from adatkg_core.slices import SliceIndex
-from adatkg_core.together import score_together
+from adatkg_core.metrics import MetricSums, Ranks, SliceIndex, TimeFilter, rank_targets
+from adatkg_core.model import Recurrency, score_together
+from adatkg_core.settings import Protocol
+from adatkg_core.state import both_sides
 
 Results = dict[str, dict[str, float | None]]
 

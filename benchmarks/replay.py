@@ -5,11 +5,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from adatkg_core.dataset_load import load_dataset
+from adatkg_core.datasets import load_dataset
 from replay import Choice, ReplaySequence, publish
-from streams.broker import Broker
-from streams.connection import Connection
-from streams.topics import Topics, ensure_topics
+from streams.embedded_broker import Broker
+from streams.kafka import Connection, Topics, ensure_topics
 
 from .results import tell
 

@@ -26,15 +26,11 @@ from typing import Any
 import numpy as np
 import orjson
 
-from adatkg_core.announcements import Announcement
-from adatkg_core.dataset_load import load_dataset
-from adatkg_core.datasets import Dataset
-from adatkg_core.model_store import ModelStore
-from streams.announce import announce
-from streams.broker import Broker
-from streams.connection import Connection
-from streams.log import open_log
-from streams.topics import Topics, ensure_topics
+from adatkg_core.datasets import Dataset, load_dataset
+from adatkg_core.messages import Announcement
+from adatkg_core.storage import ModelStore
+from streams.embedded_broker import Broker
+from streams.kafka import Connection, Topics, announce, ensure_topics, open_log
 
 from .curves import draw
 

@@ -17,15 +17,12 @@ from pathlib import Path
 
 import orjson
 
-from adatkg_core.bundle import Bundle
 from adatkg_core.events import Fact, Tick
 from adatkg_core.messages import Question, decode_event
-from adatkg_core.snapshots import Saved
-from streams.broker import Broker
-from streams.connection import Connection
-from streams.log import Record
+from adatkg_core.storage import Bundle, Saved
+from streams.embedded_broker import Broker
+from streams.kafka import Connection, Record, Topics
 from streams.settings import StreamSettings
-from streams.topics import Topics
 
 from .results import tell
 from .untrained import GRAPH, Place, icews14, untrained

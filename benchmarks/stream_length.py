@@ -13,12 +13,11 @@ import time
 
 import torch
 
-from adatkg_core.config import load_config
-from adatkg_core.encoder import HashEncoder
+from adatkg_core.datasets import facts_by_time, synthesize
 from adatkg_core.engine import Engine
 from adatkg_core.model import AdaTKG
-from adatkg_core.renumber import facts_by_time
-from adatkg_core.synth import synthesize
+from adatkg_core.settings import load_config
+from adatkg_core.text.encoder import HashEncoder
 
 from .results import tell
 

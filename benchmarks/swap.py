@@ -23,11 +23,9 @@ from typing import Any
 import orjson
 from prometheus_client.parser import text_string_to_metric_families
 
-from adatkg_core.announcements import Announcement
-from streams.announce import announce
-from streams.broker import Broker
-from streams.connection import Connection
-from streams.topics import Topics
+from adatkg_core.messages import Announcement
+from streams.embedded_broker import Broker
+from streams.kafka import Connection, Topics, announce
 
 from .results import tell
 from .untrained import GRAPH, Place, icews14, untrained

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import orjson
 
-from adatkg_core.config import Config, ModelConfig, RecallConfig, TrainConfig
-from adatkg_core.dataset_load import load_dataset
-from adatkg_core.encoder import load_encoder
+from adatkg_core.datasets import load_dataset
+from adatkg_core.settings import Config, ModelConfig, RecallConfig, TrainConfig
+from adatkg_core.text import load_encoder
 from trainer import train
 
 from .results import tell

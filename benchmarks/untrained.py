@@ -12,20 +12,13 @@ from pathlib import Path
 
 import torch
 
-from adatkg_core.bundle import Bundle
-from adatkg_core.config import load_config
-from adatkg_core.dataset_load import load_dataset
-from adatkg_core.datasets import Dataset
-from adatkg_core.encoder import load_encoder
-from adatkg_core.entity_text import text_of
+from adatkg_core.datasets import Dataset, by_first_appearance, load_dataset
 from adatkg_core.model import AdaTKG
-from adatkg_core.model_store import ModelStore
-from adatkg_core.renumber import by_first_appearance
-from adatkg_core.snapshots import Saved
+from adatkg_core.settings import load_config
+from adatkg_core.storage import Bundle, ModelStore, Saved
+from adatkg_core.text import load_encoder, text_of
 from replay import Choice, ReplaySequence, publish
-from streams.connection import Connection
-from streams.log import Record, open_log
-from streams.topics import Topics, ensure_topics
+from streams.kafka import Connection, Record, Topics, ensure_topics, open_log
 from trainer import starting_state
 
 GRAPH = "icews14"

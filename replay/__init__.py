@@ -5,8 +5,9 @@ The public names are imported when first used, so that what only wants the seque
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from adatkg_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from replay.publisher import Published, publish
@@ -14,16 +15,11 @@ if TYPE_CHECKING:
     from replay.sequence import Choice, ReplaySequence
 
 _HOME = {
-    "publisher": ("Published", "publish"),
-    "resume": ("resume_position",),
-    "sequence": ("Choice", "ReplaySequence"),
+    "replay.publisher": ("Published", "publish"),
+    "replay.resume": ("resume_position",),
+    "replay.sequence": ("Choice", "ReplaySequence"),
 }
 
 __all__ = ["Choice", "Published", "ReplaySequence", "publish", "resume_position"]
 
-
-def __getattr__(name: str) -> Any:
-    for module, names in _HOME.items():
-        if name in names:
-            return getattr(importlib.import_module(f"replay.{module}"), name)
-    raise AttributeError(f"module 'replay' has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _HOME)

@@ -23,9 +23,7 @@ from aiokafka.errors import KafkaError
 
 from adatkg_core.errors import AdatkgError
 from replay.sequence import ReplaySequence
-from streams.connection import Connection
-from streams.partitions import partition_of
-from streams.topics import unreachable
+from streams.kafka import Connection, partition_of, unreachable
 
 REPLAY_HEADER, NUMBER_HEADER = "replay", "seq"
 

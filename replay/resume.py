@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from adatkg_core.errors import AdatkgError
 from replay.publisher import NUMBER_HEADER, REPLAY_HEADER
 from replay.sequence import ReplaySequence
-from streams.connection import Connection
-from streams.log import LogReader, Record, open_log
-from streams.partitions import partition_of
+from streams.kafka import Connection, LogReader, Record, open_log, partition_of
 
 STILL = 1.0  # seconds in which nothing of the replay may come: the last request of a killed one may still be landing
 _BUSY = 30.0  # seconds after which what keeps coming is no last request but another replay

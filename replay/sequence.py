@@ -17,7 +17,7 @@ from adatkg_core.constants import LAST_TIME
 from adatkg_core.datasets import Dataset, Split
 from adatkg_core.errors import InputError
 from adatkg_core.messages import MAX_K, NAME, VERSION, Unusable
-from replay.writer import Writer
+from replay.message_templates import Writer
 
 
 @dataclass(frozen=True)

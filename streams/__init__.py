@@ -5,28 +5,23 @@ The public names are imported when first used; only the worker needs Faust.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from adatkg_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from streams.broker import Broker
-    from streams.client import Client
-    from streams.connection import Connection
-    from streams.forecast import Forecast
+    from streams.app import create_app
+    from streams.client import Client, Forecast, SyncClient
+    from streams.embedded_broker import Broker
+    from streams.kafka import Connection, Topics, ensure_topics
     from streams.settings import StreamSettings
-    from streams.sync_client import SyncClient
-    from streams.topics import Topics, ensure_topics
-    from streams.worker import create_app
 
 _HOME = {
-    "broker": ("Broker",),
-    "client": ("Client",),
-    "connection": ("Connection",),
-    "forecast": ("Forecast",),
-    "settings": ("StreamSettings",),
-    "sync_client": ("SyncClient",),
-    "topics": ("Topics", "ensure_topics"),
-    "worker": ("create_app",),
+    "streams.app": ("create_app",),
+    "streams.client": ("Client", "Forecast", "SyncClient"),
+    "streams.embedded_broker": ("Broker",),
+    "streams.kafka": ("Connection", "Topics", "ensure_topics"),
+    "streams.settings": ("StreamSettings",),
 }
 
 __all__ = [
@@ -41,9 +36,4 @@ __all__ = [
     "ensure_topics",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    for module, names in _HOME.items():
-        if name in names:
-            return getattr(importlib.import_module(f"streams.{module}"), name)
-    raise AttributeError(f"module 'streams' has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _HOME)

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from adatkg_core.announcements import Announcement, Verdict
-from adatkg_core.bundle import Bundle
 from adatkg_core.errors import AdatkgError, InputError
-from adatkg_core.fitness import unfit
-from adatkg_core.model_report import verdict_on
-from adatkg_core.model_store import ModelStore
-from streams.announce import announce
-from streams.connection import Connection
-from streams.topics import Topics, ensure_topics
+from adatkg_core.messages import Announcement, Verdict
+from adatkg_core.storage import Bundle, ModelStore, unfit, verdict_on
+from streams.kafka import Connection, Topics, announce, ensure_topics
 
 Tell = Callable[[Announcement], None]
 Reach = Callable[[], Tell]

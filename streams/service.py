@@ -13,10 +13,9 @@ import faust
 import structlog
 from aiokafka.errors import KafkaError
 
-from streams.connection import Connection
+from streams.app import create_app
+from streams.kafka import Connection, Topics
 from streams.settings import StreamSettings
-from streams.topics import Topics
-from streams.worker import create_app
 
 # The device's thread gives the interpreter up at every tensor operation; with the default of 5 ms it would wait that
 # long to get it back whenever the event loop is busy.

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.errors import InputError
-from adatkg_core.sections import parse_value, read_section, settings_of
+from adatkg_core.settings import parse_value, read_section, settings_of
 
 Horizon = int | Literal["auto"]  # ticks, or as the rhythm of the stream has it
 

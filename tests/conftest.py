@@ -13,7 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 
-from streams.broker import Broker
+from streams.embedded_broker import Broker
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,11 +1,7 @@
 """Batch training of the shared parameters, from files or from the log."""
 
-from trainer.archive import Archive
-from trainer.from_log import LogTrainer, log_trainer
-from trainer.loop import Run, train
-from trainer.metrics import TrainingMetrics
-from trainer.round import Plan, Round
-from trainer.starting_state import starting_state
+from trainer.fit import Run, starting_state, train
+from trainer.retrain import Archive, LogTrainer, Plan, Round, TrainingMetrics, log_trainer
 
 __all__ = [
     "Archive",

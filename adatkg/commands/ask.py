@@ -15,7 +15,7 @@ from adatkg.console.output import JsonFlag, print_json, printable, stderr, stdou
 from adatkg.console.times import TicksFlag, asked_about, rests_on
 
 if TYPE_CHECKING:
-    from streams.forecast import Forecast
+    from streams.client import Forecast
 
 ASKED = "?"  # stands where the answer belongs
 

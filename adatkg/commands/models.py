@@ -15,7 +15,7 @@ from adatkg.console.options import BootstrapOption, ConfigOption, PrefixOption, 
 from adatkg.console.output import JsonFlag, print_json, printable, stderr, stdout
 
 if TYPE_CHECKING:
-    from adatkg_core.model_store import ModelStore
+    from adatkg_core.storage import ModelStore
     from streams.promotion import Reach
 
 models = typer.Typer(
@@ -49,7 +49,7 @@ def list_(
     json: JsonFlag = False,
 ) -> None:
     """List bundles, the newest last: which one answers, how each was measured, and why it is where it is."""
-    from adatkg_core.model_report import bundle_rows
+    from adatkg_core.storage import bundle_rows
 
     opened = _open(store, graph, config)
     rows = [row for name in ([graph] if graph else opened.graphs()) for row in bundle_rows(opened, name)]
@@ -71,7 +71,7 @@ def show(
     json: JsonFlag = False,
 ) -> None:
     """Show all that is known of a bundle, and whether it is sound."""
-    from adatkg_core.model_report import describe_bundle
+    from adatkg_core.storage import describe_bundle
     from streams.promotion import known_version
 
     opened = _open(store, graph, config)

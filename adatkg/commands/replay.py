@@ -57,7 +57,7 @@ def replay(
     Ctrl-C stops it cleanly; with --resume the same command goes on with the next message, after a kill too.
     """
     from adatkg_core.clock import tick_of
-    from adatkg_core.dataset_load import load_dataset
+    from adatkg_core.datasets import load_dataset
     from replay import Choice, ReplaySequence, publish, resume_position
 
     pace = pace_of(speed)

@@ -14,7 +14,7 @@ from adatkg.console.output import print_json, stdout
 from adatkg.console.progress import progress_bar
 
 if TYPE_CHECKING:
-    from adatkg_core.config import Config
+    from adatkg_core.settings import Config
     from trainer import Round
 
 _PANEL = "From the log"
@@ -91,13 +91,11 @@ def train_from_log(
     json: bool,
 ) -> None:
     """Rounds of training, each one line; a signal ends them cleanly."""
-    from adatkg_core.cache_folder import default_cache
     from adatkg_core.errors import AdatkgError
-    from adatkg_core.stopping import stop_on_signals
+    from adatkg_core.runtime import default_cache, stop_on_signals
     from streams.settings import load_settings
     from trainer import Plan, TrainingMetrics, log_trainer
-    from trainer.drop import DropWatch
-    from trainer.schedule import Stopped, parse_every, run_rounds
+    from trainer.retrain import DropWatch, Stopped, parse_every, run_rounds
 
     # How late and far-off facts are treated must be as in the worker, so it comes from the worker's settings.
     stream = load_settings(file, {"models": options.models})

@@ -25,8 +25,8 @@ def schemas(
     json: JsonFlag = False,
 ) -> None:
     """JSON Schema of every message and AsyncAPI of the topics, as the worker itself checks them."""
-    from streams.schemas import documents
-    from streams.topics import topics_from
+    from streams.asyncapi import documents
+    from streams.kafka import topics_from
 
     made = documents(topics_from(topic_prefix, config))
     if out is not None:

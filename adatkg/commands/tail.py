@@ -16,8 +16,7 @@ from adatkg.console.output import print_json, printable
 from adatkg.console.times import TicksFlag, asked_about
 
 if TYPE_CHECKING:
-    from streams.client import Client
-    from streams.forecast import Forecast
+    from streams.client import Client, Forecast
 
 _SHOWN = 3  # candidates on a line
 

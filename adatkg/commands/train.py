@@ -32,9 +32,9 @@ from adatkg.console.output import JsonFlag, print_json, printable, stderr, stdou
 from adatkg.console.progress import progress_bar
 
 if TYPE_CHECKING:
-    from adatkg_core.bundle import Bundle
     from adatkg_core.datasets import Dataset
-    from adatkg_core.encoder import TextEncoder
+    from adatkg_core.storage import Bundle
+    from adatkg_core.text import TextEncoder
 
 
 def register(app: typer.Typer) -> None:
@@ -109,13 +109,12 @@ def train(
     Settings come from the configuration (without --config, from the file of ADATKG_CONFIG if it has some of a model),
     then ADATKG_SECTION_KEY variables, then flags.
     """
-    from adatkg_core.bundle import resolve_device
     from adatkg_core.clock import tick_of
-    from adatkg_core.config import choose_config, config_file, environment_overrides, load_config
-    from adatkg_core.dataset_load import load_dataset
-    from adatkg_core.datasets import up_to
-    from adatkg_core.encoder import load_encoder
+    from adatkg_core.datasets import load_dataset, up_to
     from adatkg_core.errors import InputError
+    from adatkg_core.settings import choose_config, config_file, environment_overrides, load_config
+    from adatkg_core.storage import resolve_device
+    from adatkg_core.text import load_encoder
     from trainer import train as run_training
 
     overrides = environment_overrides(os.environ) | _overrides(settings or [])
@@ -184,7 +183,7 @@ def train(
 def _check_place(out: Path | None, models: str | None, graph: str | None, replace: bool) -> None:
     """Refuse before training what could not be written after it."""
     from adatkg_core.errors import InputError
-    from adatkg_core.store import artifact_exists, check_free
+    from adatkg_core.storage import artifact_exists, check_free
 
     if (out is None) == (models is None):
         raise InputError("say where the bundle goes: --out DIR for a bare one, or --models STORE --graph NAME")
@@ -204,8 +203,8 @@ def _check_place(out: Path | None, models: str | None, graph: str | None, replac
 
 def _work(out: Path | None, models: str | None, graph: str | None) -> Path:
     """Where the same command finds its run again after a kill."""
-    from adatkg_core.cache_folder import default_cache
-    from adatkg_core.store import safe_name
+    from adatkg_core.runtime import default_cache
+    from adatkg_core.storage import safe_name
 
     if out is not None:
         return out.with_name(out.name + ".training")
@@ -222,8 +221,7 @@ def _write(
     extent: Literal["valid", "all", "none"],
     replace: bool,
 ) -> str:
-    from adatkg_core.bundle import save_bundle
-    from adatkg_core.model_store import ModelStore
+    from adatkg_core.storage import ModelStore, save_bundle
     from trainer import starting_state
 
     if out is not None:
@@ -241,7 +239,7 @@ def _write(
 
 def _overrides(settings: list[str]) -> dict[str, Any]:
     from adatkg_core.errors import InputError
-    from adatkg_core.sections import parse_value
+    from adatkg_core.settings import parse_value
 
     found: dict[str, Any] = {}
     for setting in settings:

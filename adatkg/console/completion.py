@@ -7,12 +7,12 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from adatkg_core.errors import AdatkgError
-from adatkg_core.sections import shipped_configs
+from adatkg_core.settings import shipped_configs
 
 
 def dataset_names(incomplete: str) -> list[str]:
     """Shipped data sets, and folders."""
-    from adatkg_core.dataset_load import shipped_names
+    from adatkg_core.datasets import shipped_names
 
     folders = (path for path in _paths(incomplete) if path.is_dir())
     return _beginning(incomplete, [*shipped_names(), *map(str, folders)])

@@ -12,8 +12,7 @@ import typer
 from adatkg_core.errors import InputError
 
 if TYPE_CHECKING:
-    from streams.connection import Connection
-    from streams.topics import Topics
+    from streams.kafka import Connection, Topics
 
 BootstrapOption = Annotated[
     str | None,
@@ -31,15 +30,14 @@ ConfigOption = Annotated[
 
 def place(bootstrap: str | None, prefix: str | None, config: Path | None) -> tuple[Connection, Topics]:
     """Where the brokers are and what the topics are called."""
-    from streams.connection import connection_from
-    from streams.topics import topics_from
+    from streams.kafka import connection_from, topics_from
 
     return connection_from(bootstrap=bootstrap, config=config), topics_from(prefix, config)
 
 
 def reach(bootstrap: str | None, prefix: str | None, config: Path | None) -> tuple[Connection, Topics]:
     """The same, and topics that are missing are made."""
-    from streams.topics import ensure_topics
+    from streams.kafka import ensure_topics
 
     connection, topics = place(bootstrap, prefix, config)
     ensure_topics(connection, topics)

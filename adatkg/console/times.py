@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from streams.forecast import Forecast
+    from streams.client import Forecast
 
 TicksFlag = Annotated[bool, typer.Option("--ticks", help="Show times as the graph's ticks, not in its calendar.")]
 

@@ -14,7 +14,7 @@ from adatkg.demo.plan import Plan
 from adatkg.demo.system import System
 from adatkg_core.datasets import Dataset
 from adatkg_core.errors import AdatkgError
-from adatkg_core.stopping import Stop
+from adatkg_core.runtime import Stop
 
 _LOOK = 0.5  # seconds between two looks at what runs
 

@@ -23,7 +23,7 @@ from adatkg_core.clock import readable
 
 if TYPE_CHECKING:
     from adatkg_core.clock import Clock
-    from streams.forecast import Forecast
+    from streams.client import Forecast
 
 _NEWS = 3  # of what happened lately
 _CANDIDATES = 3

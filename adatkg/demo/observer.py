@@ -12,9 +12,8 @@ from adatkg.demo.process import Lines
 from adatkg.demo.process_logs import Story
 from adatkg.demo.system import System
 from adatkg.demo.worker_pages import Pages
-from streams.forecast import Forecast, Seen, decode_forecast
-from streams.log import LogReader, open_log
-from streams.partitions import partition_of
+from streams.client import Forecast, Seen, decode_forecast
+from streams.kafka import LogReader, open_log, partition_of
 
 _PAGES = 1.0  # seconds between two looks at the pages
 

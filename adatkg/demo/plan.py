@@ -36,7 +36,7 @@ class Plan:
 
     def settle_in(self) -> bool:
         """Take the folder; whether a demonstration was here before, with the same settings, and goes on."""
-        from adatkg_core.document import read_document, write_document
+        from adatkg_core.storage import read_document, write_document
 
         note = {"from": self.first, "to": self.last, "config": self.config}
         try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 
-from adatkg_core.cache_folder import default_cache
 from adatkg_core.errors import InputError
-from streams.kafka_config import check_port, choose_port
+from adatkg_core.runtime import default_cache
+from streams.embedded_broker import check_port, choose_port
 
 
 class Port:

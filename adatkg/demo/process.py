@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from adatkg_core.errors import AdatkgError
-from streams.leash import leashed
+from streams.embedded_broker import leashed
 
 _TAIL = 5  # lines of the log in an error
 

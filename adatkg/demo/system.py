@@ -17,10 +17,8 @@ from adatkg.demo.port import Port
 from adatkg.demo.process import Process
 from adatkg_core.errors import AdatkgError, InputError
 from replay import Choice, Published, ReplaySequence, publish, resume_position
-from streams.broker import Broker
-from streams.connection import Connection
-from streams.kafka_jars import ensure_jars
-from streams.topics import Topics, ensure_topics
+from streams.embedded_broker import Broker, ensure_jars
+from streams.kafka import Connection, Topics, ensure_topics
 
 if TYPE_CHECKING:
     from adatkg_core.datasets import Dataset

@@ -8,11 +8,10 @@ import re
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from adatkg_core.config import Config
-from adatkg_core.sections import shipped_configs
+from adatkg_core.settings import Config, shipped_configs
 from docs.generator.markdown import code, described, document, table
 from docs.generator.settings_about import INTERNAL, SETTINGS, VARIABLES
-from streams.connection import KafkaSettings
+from streams.kafka.connection import KafkaSettings
 from streams.settings import StreamSettings
 
 ROOT = Path(__file__).parents[2]

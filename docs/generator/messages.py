@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from adatkg_core.messages import encode_fact, encode_query, encode_tick
+from adatkg_core.messages import encode_fact, encode_query
+from adatkg_core.messages.events import encode_tick
 from docs.generator.markdown import code, described, document, table
-from streams.deadletters import HEADERS, RETRIED, RETRY_OF
-from streams.schemas import message_schemas
-from streams.topics import DEFAULT_PARTITIONS, LARGEST_MESSAGE, Topics, _wanted
+from streams.asyncapi import message_schemas
+from streams.dead_letters import HEADERS, RETRIED, RETRY_OF
+from streams.kafka import LARGEST_MESSAGE, Topics
+from streams.kafka.topics import DEFAULT_PARTITIONS, _wanted
 
 INTRODUCTION = f"""
 All messages are JSON objects in UTF-8. The key of every message is the name of its graph; only dead letters and the

@@ -7,8 +7,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from docs.generator.markdown import code, document, table
-from streams.metrics import Metrics
-from trainer.metrics import TrainingMetrics
+from streams.worker import Metrics
+from trainer.retrain.metrics import TrainingMetrics
 
 INTRODUCTION = """
 A worker shows its metrics on `/metrics` of its [web pages](http.md), a trainer on the port that `--metrics-port` names.

@@ -6,10 +6,9 @@ import asyncio
 from typing import Any
 
 from docs.generator.markdown import code, described, document, table
-from streams.connection import Connection
-from streams.dashboard.guard import OPEN
+from streams.dashboard.security import OPEN
+from streams.kafka import Connection, Topics
 from streams.settings import StreamSettings
-from streams.topics import Topics
 
 INTRODUCTION = """
 A worker serves these on `web_host` and `web_port`, by default `http://127.0.0.1:6066`. There is no TLS and no user: on
@@ -107,7 +106,7 @@ def page() -> str:
 
 
 async def _routes() -> list[str]:
-    from streams.worker import create_app  # imports Faust, which wants an event loop
+    from streams.app import create_app
 
     app: Any = create_app(StreamSettings(), Connection(), Topics())
     routes = app.web.web_app.router.routes()

@@ -1,1 +1,9 @@
-"""What a worker shows to people: the data behind its web page, gathered in bounded memory, and the routes to it."""
+"""The worker's web page and the data behind it."""
+
+from streams.dashboard.feed import Feed
+from streams.dashboard.server import Dashboard
+
+__all__ = [
+    "Dashboard",
+    "Feed",
+]

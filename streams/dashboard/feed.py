@@ -15,12 +15,11 @@ from typing import Any
 import orjson
 import structlog
 
-from streams.dashboard.broadcast import Broadcast
+from streams.dashboard.entity_history import Traces
+from streams.dashboard.event_stream import Broadcast
 from streams.dashboard.latency import Latency
-from streams.dashboard.latest import Latest, Row
-from streams.dashboard.traces import Traces
-from streams.host import Done, Look
-from streams.prequential import SLICES, Scores
+from streams.dashboard.recent_predictions import Latest, Row
+from streams.worker import SLICES, Done, Look, Scores
 
 HISTORY = 600  # samples, one a second
 SAMPLED = 32  # graphs in a sample: those with the latest events

@@ -13,12 +13,9 @@ from pathlib import Path
 
 import orjson
 
-from adatkg_core.announcements import Verdict
-from adatkg_core.bundle import Bundle
-from adatkg_core.dataset_write import write_dataset
-from adatkg_core.messages import encode_fact, encode_query
-from adatkg_core.model_store import ModelStore
-from adatkg_core.synth import synthesize
+from adatkg_core.datasets import synthesize, write_dataset
+from adatkg_core.messages import Verdict, encode_fact, encode_query
+from adatkg_core.storage import Bundle, ModelStore
 from tests.core.small import small_config, small_model
 from tests.end_to_end.world import GRAPH, VERSION, Event, Worker, World, small_bundle, until
 

@@ -20,8 +20,8 @@ from urllib.parse import quote
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from adatkg_core.model_store import ModelStore
-from streams.broker import Broker
+from adatkg_core.storage import ModelStore
+from streams.embedded_broker import Broker
 from tests.browser.visit import chromium, visiting
 from tests.end_to_end.world import World, until
 

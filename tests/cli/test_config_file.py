@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from adatkg.main import main
-from adatkg_core.bundle import Bundle
-from adatkg_core.model_store import ModelStore
+from adatkg_core.storage import Bundle, ModelStore
 from tests.cli.tree import tree
 from tests.core.small import shared_model, small_graph
 
@@ -44,7 +43,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         store.make_present("g", version)
     made = tmp_path / "mine.toml"
     made.write_text(f'[kafka]\nbootstrap = "{NOWHERE}"\n[stream]\nmodels = "{store.url}"\n')
-    monkeypatch.setattr("streams.topics.BOOTSTRAP_MS", 200)
+    monkeypatch.setattr("streams.kafka.topics.BOOTSTRAP_MS", 200)
     monkeypatch.delenv("ADATKG_BOOTSTRAP", raising=False)
     monkeypatch.chdir(tmp_path)
     return made

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from adatkg.main import main
-from adatkg_core.dataset_write import write_dataset
-from adatkg_core.synth import synthesize
+from adatkg_core.datasets import synthesize, write_dataset
 
 Capture = pytest.CaptureFixture[str]
 

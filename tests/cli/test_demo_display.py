@@ -19,11 +19,9 @@ from adatkg.demo.mishaps import Mishaps
 from adatkg.demo.observer import Watch
 from adatkg.demo.plan import DATASET, Plan
 from adatkg.demo.system import System
-from adatkg_core.dataset_load import load_dataset
+from adatkg_core.datasets import load_dataset
 from adatkg_core.messages import Question, decode_event, encode_query
-from streams.connection import Connection
-from streams.log import open_log
-from streams.topics import Topics
+from streams.kafka import Connection, Topics, open_log
 from tests.streams.stand_in import CLOCK, fresh_topics, prediction, send
 
 

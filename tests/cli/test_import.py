@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from adatkg.main import main
-from adatkg_core.dataset_load import load_dataset
+from adatkg_core.datasets import load_dataset
 
 Capture = pytest.CaptureFixture[str]
 

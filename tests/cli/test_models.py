@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-import adatkg_core.bundle
+import adatkg_core.storage.bundle
 from adatkg.main import main
-from adatkg_core.announcements import Announcement, Verdict, decode_announcement
-from adatkg_core.bundle import Bundle, save_bundle
-from adatkg_core.fitness import unfit
-from adatkg_core.model_store import ModelStore
-from adatkg_core.snapshots import Saved
-from streams.topics import Topics
+from adatkg_core.messages import Announcement, Verdict, decode_announcement
+from adatkg_core.storage import Bundle, ModelStore, Saved, save_bundle, unfit
+from streams.kafka import Topics
 from tests.core.small import engine_with_past, shared_model, small_config, small_graph, small_model
 from tests.streams.stand_in import fresh_topics, records
 
@@ -196,7 +193,7 @@ def test_offline_only_the_store_changes(command: Command) -> None:
 
 
 def test_without_a_broker_nothing_changes(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.topics.BOOTSTRAP_MS", 500)
+    monkeypatch.setattr("streams.kafka.topics.BOOTSTRAP_MS", 500)
     command.reach = ("--bootstrap", "127.0.0.1:1")
     assert "no Kafka broker answers at 127.0.0.1:1" in command.refused("promote", "g", "new", code=1)
     assert "no Kafka broker answers at 127.0.0.1:1" in command.refused("rollback", "g", code=1)
@@ -214,7 +211,7 @@ def test_a_bundle_with_nan_is_refused(command: Command, monkeypatch: pytest.Monk
     broken = bundle("nan", model=model)
     assert "holds NaN" in str(unfit(replace(broken, graph="g"), None, "g", None, True))
     with monkeypatch.context() as patch:
-        patch.setattr(adatkg_core.bundle, "require_finite", lambda *_: None)
+        patch.setattr(adatkg_core.storage.bundle, "require_finite", lambda *_: None)
         command.add(broken)
     assert "holds NaN or infinity" in command.refused("promote", "g", "nan", "--force")
 

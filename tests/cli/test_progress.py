@@ -12,8 +12,8 @@ import structlog
 
 from adatkg.console.logs import configure_logging
 from adatkg.console.progress import ProgressLog, progress_bar
-from adatkg_core.encoder import HashEncoder
-from adatkg_core.synth import synthesize
+from adatkg_core.datasets import synthesize
+from adatkg_core.text.encoder import HashEncoder
 from tests.core.small import small_config
 from trainer import train
 

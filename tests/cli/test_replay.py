@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 
 from adatkg.main import main
-from adatkg_core.dataset_write import write_dataset
+from adatkg_core.datasets import synthesize, write_dataset
 from adatkg_core.messages import Question, decode_event
-from adatkg_core.synth import synthesize
-from streams.connection import Connection
-from streams.log import Record, open_log
-from streams.partitions import partition_of
+from streams.kafka import Connection, Record, open_log, partition_of
 
 Capture = pytest.CaptureFixture[str]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from adatkg.main import main
-from streams.topics import Topics
+from streams.kafka import Topics
 from tests.streams.stand_in import answering, fresh_topics, prediction, question, send
 
 Capture = pytest.CaptureFixture[str]

@@ -13,13 +13,10 @@ import numpy as np
 import pytest
 
 from adatkg.main import main
-from adatkg_core.bundle import load_bundle
 from adatkg_core.constants import SLICES
-from adatkg_core.dataset_load import load_dataset
-from adatkg_core.dataset_write import write_dataset
-from adatkg_core.model_store import ModelStore
-from adatkg_core.scores import METRICS
-from adatkg_core.synth import synthesize
+from adatkg_core.datasets import load_dataset, synthesize, write_dataset
+from adatkg_core.metrics.scores import METRICS
+from adatkg_core.storage import ModelStore, load_bundle
 
 Capture = pytest.CaptureFixture[str]
 QUICK = ("--config", "tiny", "--epochs", "1", "--seed", "3")

@@ -16,8 +16,7 @@ import yaml
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.wait_strategies import ExecWaitStrategy
 
-from streams.kafka_config import choose_port
-from streams.kafka_jars import ensure_jars
+from streams.embedded_broker import choose_port, ensure_jars
 
 REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "docker"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient
 
-from streams.kafka_config import choose_port
-from streams.topics import Topics
+from streams.embedded_broker import choose_port
+from streams.kafka import Topics
 from tests.containers.engine import Compose, run
 
 pytestmark = pytest.mark.timeout(900)  # the first test builds the images

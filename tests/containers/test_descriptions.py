@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from streams.metrics import Metrics
+from streams.worker import Metrics
 from tests.containers.engine import FOLDER
 
 SERVICES: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text("utf-8"))["services"]

@@ -11,14 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from adatkg_core.config import Config, config_from_dict
-from adatkg_core.datasets import Dataset
-from adatkg_core.encoder import HashEncoder
+from adatkg_core.datasets import Dataset, synthesize
 from adatkg_core.engine import Engine, Snapshot
 from adatkg_core.events import Fact, Prediction, Query, Refusal
-from adatkg_core.memory import Ema
-from adatkg_core.model import AdaTKG
-from adatkg_core.synth import synthesize
+from adatkg_core.model import AdaTKG, Ema
+from adatkg_core.settings import Config, config_from_dict
+from adatkg_core.text.encoder import HashEncoder
 
 ENCODER = HashEncoder(24)
 TOLERANCE = 1e-5  # what the order of a sum may change; candidates closer than this may swap places

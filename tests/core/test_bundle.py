@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 import torch
 
-from adatkg_core.bundle import Bundle, load_bundle, resolve_device, save_bundle
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Query
-from adatkg_core.store import read_artifact, write_artifact
+from adatkg_core.storage import Bundle, load_bundle, read_artifact, resolve_device, save_bundle, write_artifact
 from tests.core.small import (
     CONFIGURATIONS,
     ENCODER,

@@ -7,11 +7,10 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adatkg_core.backbone import ChainLayer
-from adatkg_core.chains import Chains, select_chains
-from adatkg_core.commit import commit
+from adatkg_core.engine import commit
 from adatkg_core.model import AdaTKG
-from adatkg_core.state import GraphState
+from adatkg_core.model.chain_encoder import ChainLayer
+from adatkg_core.state import Chains, GraphState, select_chains
 from tests.core.small import ENCODER, small_config, small_graph, small_model
 
 ENTITIES, RELATIONS = 5, 5

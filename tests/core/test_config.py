@@ -8,13 +8,19 @@ from typing import Any
 import pytest
 import torch
 
-from adatkg_core.config import Config, config_from_dict, environment_overrides, load_config
+from adatkg_core.datasets import aligned
 from adatkg_core.engine import Engine
 from adatkg_core.errors import InputError
 from adatkg_core.evaluation import measure, summarize
-from adatkg_core.memory import Ema
-from adatkg_core.renumber import aligned
-from adatkg_core.sections import parse_value, shipped_configs
+from adatkg_core.model import Ema
+from adatkg_core.settings import (
+    Config,
+    config_from_dict,
+    environment_overrides,
+    load_config,
+    parse_value,
+    shipped_configs,
+)
 from tests.core.small import ENCODER, small_config, small_graph, small_model
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adatkg_core.dataset_load import load_dataset
-from adatkg_core.datasets import Dataset, make_dataset, up_to
-from adatkg_core.entity_text import text_of
+from adatkg_core.datasets import Dataset, load_dataset, up_to
+from adatkg_core.datasets.dataset import make_dataset
+from adatkg_core.datasets.packed import pack, unpack
 from adatkg_core.errors import InputError
-from adatkg_core.packing import pack, unpack
+from adatkg_core.text import text_of
 
 Layout = Callable[..., Path]
 

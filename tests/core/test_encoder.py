@@ -15,12 +15,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adatkg_core.cache_folder import default_cache
-from adatkg_core.dataset_load import load_dataset
-from adatkg_core.encoder import HashEncoder, TextEncoder, load_encoder
-from adatkg_core.encoder_cache import CachedEncoder
-from adatkg_core.entity_text import text_of
+from adatkg_core.datasets import load_dataset
 from adatkg_core.errors import InputError
+from adatkg_core.runtime import default_cache
+from adatkg_core.text import TextEncoder, load_encoder, text_of
+from adatkg_core.text.cache import CachedEncoder
+from adatkg_core.text.encoder import HashEncoder
 
 
 class Counting:
@@ -75,7 +75,7 @@ def test_an_encoder_that_was_loaded_at_once_has_nothing_left_to_load(monkeypatch
     def loads(*_: object) -> None:
         raise AssertionError("it loads")
 
-    monkeypatch.setattr("adatkg_core.encoder._quiet_transformers", loads)
+    monkeypatch.setattr("adatkg_core.text.encoder._quiet_transformers", loads)
     assert encoder.encode(["a newcomer"]).shape == (1, 384)
     with pytest.raises(AssertionError, match="it loads"):
         load_encoder("minilm", cache=None).encode(["a newcomer"])
@@ -161,8 +161,8 @@ def test_a_broken_cache_costs_time_but_no_answer(tmp_path: Path) -> None:
 _WRITER = """
 import os, signal, sys
 from pathlib import Path
-from adatkg_core import encoder_cache
-from adatkg_core.encoder import HashEncoder
+from adatkg_core.text import cache as encoder_cache
+from adatkg_core.text.encoder import HashEncoder
 
 encoder_cache._CHUNK = 20
 folder, victim = Path(sys.argv[1]), sys.argv[2] == "victim"

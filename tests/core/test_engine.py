@@ -12,11 +12,12 @@ import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from adatkg_core.encoder import HashEncoder
-from adatkg_core.engine import Engine, Observed, Snapshot
+from adatkg_core.engine import Engine, Snapshot
+from adatkg_core.engine.engine import Observed
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Prediction, Query, Refusal
-from adatkg_core.store import read_artifact, write_artifact
+from adatkg_core.storage import read_artifact, write_artifact
+from adatkg_core.text.encoder import HashEncoder
 from tests.core.small import (
     CONFIGURATIONS,
     ENCODER,
@@ -539,7 +540,7 @@ def test_a_commit_that_fails_leaves_the_state_as_it_was(monkeypatch: pytest.Monk
 
     engine, steady = engine_with_past(), engine_with_past()
     with monkeypatch.context() as patch, pytest.raises(MemoryError):
-        patch.setattr("adatkg_core.commit._count", fail)  # the last step of a commit
+        patch.setattr("adatkg_core.engine.commit._count", fail)  # the last step of a commit
         engine.predict([Query(s=KNOWN[0], r=RELATIONS[0], t=NOW + 1)])
     assert_same_snapshot(engine.snapshot(), steady.snapshot())
     assert_same_answers(

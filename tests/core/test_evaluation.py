@@ -11,16 +11,15 @@ import pytest
 import torch
 
 from adatkg_core.constants import SLICES
-from adatkg_core.datasets import Dataset
+from adatkg_core.datasets import Dataset, aligned, by_first_appearance
 from adatkg_core.engine import Engine
 from adatkg_core.errors import InputError
 from adatkg_core.evaluation import Asked, measure, summarize
 from adatkg_core.events import Fact, Prediction, Query
-from adatkg_core.ranking import rank_targets
-from adatkg_core.recurrency import SAME_PAIR, SAME_RELATION, Recurrency
-from adatkg_core.renumber import aligned, by_first_appearance
-from adatkg_core.scores import METRICS
-from adatkg_core.together import score_together
+from adatkg_core.metrics import rank_targets
+from adatkg_core.metrics.scores import METRICS
+from adatkg_core.model import Recurrency, score_together
+from adatkg_core.model.recurrency import SAME_PAIR, SAME_RELATION
 from tests.core.small import CONFIGURATIONS, ENCODER, shared_model, small_config, small_graph, small_model
 
 Row = tuple[int, int, int, int]  # subject, relation (r + R asks backwards), answer, time

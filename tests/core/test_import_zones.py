@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from adatkg_core.clock import Clock
-from adatkg_core.dataset_load import load_dataset
-from adatkg_core.datasets import Dataset
+from adatkg_core.datasets import Dataset, load_dataset
+from adatkg_core.datasets.csv_import import import_csv
+from adatkg_core.datasets.csv_import.importer import Imported
 from adatkg_core.errors import InputError
-from adatkg_core.importing import Imported, import_csv
 
 Import = Callable[..., tuple[Imported, Dataset]]
 NEW_YORK = "America/New_York"

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adatkg_core.clock import Clock
-from adatkg_core.dataset_load import load_dataset
-from adatkg_core.datasets import Dataset
+from adatkg_core.datasets import Dataset, load_dataset
+from adatkg_core.datasets.csv_import import import_csv
+from adatkg_core.datasets.csv_import.importer import Imported
+from adatkg_core.datasets.time_columns import Form, read_time
 from adatkg_core.errors import AdatkgError, InputError
-from adatkg_core.importing import Imported, import_csv
-from adatkg_core.time_formats import Form, read_time
 
 Named = tuple[str, str, str, str | int]
 Import = Callable[..., tuple[Imported, Dataset]]

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from adatkg_core.clock import Clock
-from adatkg_core.dataset_load import load_dataset
-from adatkg_core.datasets import Dataset
+from adatkg_core.datasets import Dataset, load_dataset
 from adatkg_core.errors import InputError
 
 Write = Callable[..., Path]

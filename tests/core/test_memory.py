@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from adatkg_core.commit import commit
-from adatkg_core.config import Config
-from adatkg_core.memory import Attention, Ema, Gate, Members, MemoryOperator, memory_operator
-from adatkg_core.model import AdaTKG
+from adatkg_core.engine import commit
+from adatkg_core.model import AdaTKG, Ema
+from adatkg_core.model.memory import Attention, Gate, Members, MemoryOperator, memory_operator
+from adatkg_core.settings import Config
 from adatkg_core.state import GraphState
 from tests.core.small import ENCODER, assert_same_bits, bits, small_config, small_graph, small_model
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from adatkg_core.engine import Engine
+from adatkg_core.engine import Engine, portray
+from adatkg_core.engine.entity_profile import FACTS, MEMBERS
 from adatkg_core.events import Fact, Prediction, Query
-from adatkg_core.portrait import FACTS, MEMBERS, portray
 from tests.core.small import (
     CONFIGURATIONS,
     assert_same_snapshot,

@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from adatkg_core import ranking
 from adatkg_core.constants import SLICES
 from adatkg_core.errors import AdatkgError
-from adatkg_core.ranking import Ranks, TimeFilter, rank_targets
-from adatkg_core.scores import MetricSums
-from adatkg_core.slices import SliceIndex
+from adatkg_core.metrics import MetricSums, Ranks, SliceIndex, TimeFilter, rank_targets
+from adatkg_core.metrics import ranks as ranking
 
 N_ENTITIES, N_RELATIONS = 6, 2
 Fact = tuple[int, int, int, int]

@@ -9,7 +9,7 @@ import torch
 
 from adatkg_core.engine import Engine
 from adatkg_core.events import Prediction, Query, Recurrent
-from adatkg_core.recurrency import score_recurrency
+from adatkg_core.model import score_recurrency
 from tests.core.small import (
     CONFIGURATIONS,
     EVERYTHING,

@@ -5,11 +5,12 @@ import sys
 
 import pytest
 
-from adatkg_core.admission import object_to_fact, object_to_relation
 from adatkg_core.clock import Clock
-from adatkg_core.dataset_load import load_dataset
+from adatkg_core.datasets import load_dataset
+from adatkg_core.engine import object_to_fact
+from adatkg_core.engine.admission import object_to_relation
 from adatkg_core.events import Fact
-from adatkg_core.relations import Relations
+from adatkg_core.state import Relations
 
 KNOWN = Relations(load_dataset("icews14").relations)
 CLOCK = Clock("2014-01-01")
@@ -43,7 +44,7 @@ def test_of_thousands_of_relations_that_share_their_letters_one_is_still_found()
 
 def test_every_process_suggests_the_same() -> None:
     program = (
-        "from adatkg_core.relations import Relations; from adatkg_core.datasets import load_dataset;"
+        "from adatkg_core.state.relations import Relations; from adatkg_core.datasets import load_dataset;"
         "known = Relations(load_dataset('icews14').relations);"
         "print([known.nearest(name) for name in ('express intent', 'make', 'appeal for aid', 'threaten')])"
     )

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from adatkg_core.config import choose_config
 from adatkg_core.errors import InputError
-from adatkg_core.sections import settings_of
+from adatkg_core.settings import choose_config, settings_of
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from adatkg_core.stopping import Stop, stop_on_signals
+from adatkg_core.runtime import Stop, stop_on_signals
 
 EVERY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -19,9 +19,10 @@ import pytest
 import torch
 from safetensors import torch as safetensors_torch
 
-from adatkg_core import store
 from adatkg_core.errors import AdatkgError, InputError
-from adatkg_core.store import artifact_exists, list_artifacts, read_artifact, require_finite, write_artifact
+from adatkg_core.storage import artifact as store
+from adatkg_core.storage import artifact_exists, read_artifact, write_artifact
+from adatkg_core.storage.artifact import list_artifacts, require_finite
 
 TENSORS = {
     "weights": torch.arange(12, dtype=torch.float32).reshape(3, 4),
@@ -258,7 +259,7 @@ def test_a_writer_that_fails_leaves_what_was_there(
         write_artifact(url, "bundle", TENSORS, META)
     before = sorted(tmp_path.rglob("*"))
     with monkeypatch.context() as patch:
-        patch.setattr(f"adatkg_core.store.{step}", blow)
+        patch.setattr(f"adatkg_core.storage.artifact.{step}", blow)
         with pytest.raises(error):
             write_artifact(url, "bundle", {"new": torch.zeros(3)}, {}, replace=replace)
     assert sorted(tmp_path.rglob("*")) == before
@@ -289,7 +290,7 @@ def test_a_failed_upload_leaves_what_was_there(
 # The writer waits at one step, so that the kill can come late but never too late.
 KILLED_WRITER = """
 import sys, time, torch
-from adatkg_core import store
+from adatkg_core.storage import artifact as store
 url, step = sys.argv[1:]
 owner = store.os if step == "replace" else store
 setattr(owner, step, lambda *_: (print("waiting", flush=True), time.sleep(600)))

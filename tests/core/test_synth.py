@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adatkg_core.dataset_load import load_dataset
-from adatkg_core.dataset_write import write_dataset
+from adatkg_core.datasets import load_dataset, synthesize, write_dataset
 from adatkg_core.errors import InputError
-from adatkg_core.synth import synthesize
 
 
 def test_the_same_seed_gives_the_same_graph_and_another_seed_another() -> None:

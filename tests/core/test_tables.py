@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adatkg_core.state import GraphState
-from adatkg_core.tables import PAGE, PagedTable
+from adatkg_core.state.recurrence_tables import PAGE, PagedTable
 from tests.core.small import assert_same_bits, small_config
 
 FAST, SLOW = 3.0, 20.0

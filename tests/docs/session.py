@@ -15,12 +15,11 @@ from pathlib import Path
 
 import yaml
 
-from adatkg_core.cache_folder import default_cache
-from adatkg_core.config import config_from_dict
-from adatkg_core.sections import MODEL_SECTIONS, read_file
-from streams.connection import kafka_settings
-from streams.kafka_config import choose_port
-from streams.kafka_jars import ensure_jars
+from adatkg_core.runtime import default_cache
+from adatkg_core.settings import config_from_dict, read_file
+from adatkg_core.settings.toml_files import MODEL_SECTIONS
+from streams.embedded_broker import choose_port, ensure_jars
+from streams.kafka.connection import kafka_settings
 from streams.settings import load_settings
 from tests.docs.blocks import Block, blocks_of
 from tests.docs.command_lines import REPOSITORY, problem_with, simple_commands

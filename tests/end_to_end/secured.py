@@ -13,8 +13,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
 
-from streams.broker import Broker
-from streams.kafka_config import choose_port
+from streams.embedded_broker import Broker, choose_port
 
 HOST = "127.0.0.1"
 USER, PASSWORD = "alice", "correct horse"

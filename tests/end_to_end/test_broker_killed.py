@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from adatkg_core.synth import synthesize
-from streams.broker import Broker
+from adatkg_core.datasets import synthesize
+from streams.embedded_broker import Broker
 from tests.end_to_end.world import World, assert_same_answer, ids_of, offline, small_bundle, stream_of, until
 
 AWAY = 60.0  # seconds

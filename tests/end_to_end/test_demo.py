@@ -29,12 +29,10 @@ from adatkg.demo.conductor import conduct
 from adatkg.demo.observer import Watch
 from adatkg.demo.plan import Plan
 from adatkg.demo.system import System
-from adatkg_core.dataset_load import load_dataset
-from adatkg_core.stopping import Stop
-from streams.broker import Broker
-from streams.connection import Connection
-from streams.log import open_log
-from streams.topics import Topics
+from adatkg_core.datasets import load_dataset
+from adatkg_core.runtime import Stop
+from streams.embedded_broker import Broker
+from streams.kafka import Connection, Topics, open_log
 from tests.end_to_end.asking import ask_in_every_form
 
 PATIENCE = 280.0  # seconds for a run, on a machine that does other things too

@@ -13,12 +13,10 @@ import orjson
 import pytest
 import torch
 
-from adatkg_core.announcements import Announcement, Verdict
-from adatkg_core.bundle import Bundle
-from adatkg_core.model_store import ModelStore
-from adatkg_core.store import read_artifact, write_artifact
-from adatkg_core.synth import synthesize
-from streams.announce import announce
+from adatkg_core.datasets import synthesize
+from adatkg_core.messages import Announcement, Verdict
+from adatkg_core.storage import Bundle, ModelStore, read_artifact, write_artifact
+from streams.kafka import announce
 from tests.core.small import small_config, small_model
 from tests.end_to_end.world import (
     GRAPH,

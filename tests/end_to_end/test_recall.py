@@ -6,9 +6,8 @@ from pathlib import Path
 
 import orjson
 
-from adatkg_core.dataset_write import write_dataset
-from adatkg_core.model_store import ModelStore
-from adatkg_core.synth import synthesize
+from adatkg_core.datasets import synthesize, write_dataset
+from adatkg_core.storage import ModelStore
 from tests.end_to_end.world import World, assert_same_answer, ids_of, offline, stream_of
 
 DATA = synthesize(60, 4, 30, 20, seed=5)

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from adatkg_core.dataset_write import write_dataset
+from adatkg_core.datasets import write_dataset
 from adatkg_core.errors import AdatkgError
-from streams.connection import connection_from
-from streams.topics import Topics, ensure_topics
+from streams.kafka import Topics, connection_from, ensure_topics
 from tests.end_to_end.secured import WAYS, Secured, secured_broker
 from tests.end_to_end.world import GRAPH, VERSION, World, until
 

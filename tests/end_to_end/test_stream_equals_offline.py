@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from adatkg.main import app
-from adatkg_core.dataset_load import load_dataset
+from adatkg_core.datasets import load_dataset
 from adatkg_core.messages import encode_fact, encode_query
 from streams import Client
 from tests.end_to_end.world import GRAPH, World, assert_same_answer, ids_of, stream_of, until

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adatkg_core.synth import synthesize
+from adatkg_core.datasets import synthesize
 from tests.core.small import assert_same_snapshot
 from tests.end_to_end.world import GRAPH, Event, World, assert_same_answer, ids_of, stream_of, until
 

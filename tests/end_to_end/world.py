@@ -20,21 +20,16 @@ from kafka import KafkaAdminClient, KafkaProducer
 from typer.testing import CliRunner
 
 from adatkg.main import app
-from adatkg_core.bundle import Bundle
 from adatkg_core.datasets import Dataset
-from adatkg_core.encoder import load_encoder
 from adatkg_core.events import Source
 from adatkg_core.messages import encode_fact, encode_query
-from adatkg_core.model_store import ModelStore
-from adatkg_core.snapshots import Saved, SnapshotStore
-from streams.connection import connection_from
-from streams.graph import Arrival, Graph
-from streams.kafka_config import choose_port
-from streams.log import Record, open_log
-from streams.partitions import partition_of
+from adatkg_core.storage import Bundle, ModelStore, Saved, SnapshotStore
+from adatkg_core.text import load_encoder
+from streams.embedded_broker import choose_port
+from streams.kafka import Record, Topics, connection_from, ensure_topics, event_log, open_log, partition_of
 from streams.settings import StreamSettings
-from streams.share import Share
-from streams.topics import Topics, ensure_topics, event_log
+from streams.worker import Share
+from streams.worker.live_graph import Arrival, Graph
 from tests.core.small import shared_model, small_graph
 
 PATIENCE = 120.0  # seconds for anything that should happen in a few

@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from adatkg_core.sections import shipped_configs
+from adatkg_core.settings import shipped_configs
 from tests.packaging.bounds import TESTS
 from tests.packaging.build import ROOT, build
 from tests.packaging.contents import digests, strays

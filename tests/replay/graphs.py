@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from adatkg_core.datasets import Dataset, make_dataset
+from adatkg_core.datasets import Dataset
+from adatkg_core.datasets.dataset import make_dataset
 from adatkg_core.messages import encode_fact, encode_query
 from replay import Choice
 

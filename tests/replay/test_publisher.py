@@ -21,17 +21,13 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from adatkg_core.dataset_load import load_dataset
-from adatkg_core.dataset_write import write_dataset
-from adatkg_core.datasets import make_dataset
+from adatkg_core.datasets import load_dataset, synthesize, write_dataset
+from adatkg_core.datasets.dataset import make_dataset
 from adatkg_core.errors import AdatkgError
-from adatkg_core.synth import synthesize
 from replay import Choice, ReplaySequence, publish, publisher, resume, resume_position
-from streams.broker import Broker
-from streams.connection import Connection
-from streams.log import Record, open_log
-from streams.partitions import partition_of
-from streams.topics import DEFAULT_PARTITIONS, Topics, ensure_topics
+from streams.embedded_broker import Broker
+from streams.kafka import Connection, Record, Topics, ensure_topics, open_log, partition_of
+from streams.kafka.topics import DEFAULT_PARTITIONS
 from tests.core.small import small_graph
 from tests.replay.graphs import by_definition
 

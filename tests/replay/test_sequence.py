@@ -11,15 +11,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adatkg_core.dataset_load import load_dataset
-from adatkg_core.datasets import Dataset, make_dataset
+from adatkg_core.datasets import Dataset, load_dataset, synthesize
+from adatkg_core.datasets.dataset import make_dataset
 from adatkg_core.errors import InputError
 from adatkg_core.evaluation import measure
 from adatkg_core.events import Fact, Prediction
-from adatkg_core.interactions import both_sides
 from adatkg_core.messages import Question, decode_event
-from adatkg_core.ranking import TimeFilter
-from adatkg_core.synth import synthesize
+from adatkg_core.metrics import TimeFilter
+from adatkg_core.state import both_sides
 from replay import Choice, ReplaySequence
 from tests.core.small import fresh_engine, play, small_graph
 from tests.replay.graphs import ENTITIES, RELATIONS, by_definition, choices, data_sets

@@ -12,15 +12,13 @@ from uuid import uuid4
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from kafka import KafkaProducer
 
-from adatkg_core.admission import object_to_relation
 from adatkg_core.clock import Clock
+from adatkg_core.engine.admission import object_to_relation
 from adatkg_core.events import Answer, Prediction, Source
 from adatkg_core.messages import Question, Unusable, decode_event, encode_prediction, encode_query
-from adatkg_core.relations import Relations
-from streams.connection import Connection
-from streams.deadletters import dead_letter_headers
-from streams.log import Record, open_log
-from streams.topics import Topics, ensure_topics
+from adatkg_core.state import Relations
+from streams.dead_letters import dead_letter_headers
+from streams.kafka import Connection, Record, Topics, ensure_topics, open_log
 
 KNOWN = Relations(("Consult", "Praise"))
 CLOCK = Clock("2014-01-01")

@@ -21,7 +21,7 @@ from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
 from adatkg_core.errors import AdatkgError, InputError
-from streams.broker import Broker
+from streams.embedded_broker import Broker
 
 
 @pytest.fixture(scope="module")

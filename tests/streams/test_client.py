@@ -14,9 +14,9 @@ from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Fact, Source
 from adatkg_core.messages import Question, decode_event
 from streams import Client
-from streams.broker import Broker
-from streams.forecast import Forecast, Seen, decode_forecast
-from streams.topics import Topics
+from streams.client import Forecast, Seen, decode_forecast
+from streams.embedded_broker import Broker
+from streams.kafka import Topics
 from tests.streams.stand_in import answering, fresh_topics, prediction, question, records, send
 
 

@@ -11,12 +11,11 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from adatkg_core.announcements import Announcement
 from adatkg_core.errors import InputError
-from streams.announce import announce
+from adatkg_core.messages import Announcement
 from streams.client import Client
-from streams.connection import CODECS, Connection, connection_from
-from streams.topics import topics_from
+from streams.kafka import Connection, announce, connection_from, topics_from
+from streams.kafka.connection import CODECS
 from tests.streams.stand_in import fresh_topics, prediction, question, records
 
 

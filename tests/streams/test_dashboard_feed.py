@@ -14,15 +14,16 @@ import orjson
 from adatkg_core.clock import Clock
 from adatkg_core.events import Answer, Prediction, Query, Source
 from adatkg_core.messages import Question
-from streams.dashboard.broadcast import HEARTBEAT, Broadcast
-from streams.dashboard.feed import DEAD_LETTERS, HISTORY, PREDICTIONS, SAMPLED, Feed
+from streams.dashboard import Feed
+from streams.dashboard.entity_history import Traces
+from streams.dashboard.event_stream import HEARTBEAT, Broadcast
+from streams.dashboard.feed import DEAD_LETTERS, HISTORY, PREDICTIONS, SAMPLED
 from streams.dashboard.latency import MOST, WINDOW, Latency
-from streams.dashboard.latest import GRAPHS, ROWS, SHOWN, TRUTHS, Latest
-from streams.dashboard.names import NameIndex
-from streams.dashboard.traces import Traces
-from streams.graph import Answered, Arrival, Rejected
-from streams.host import Done, Look, Told
-from streams.prequential import Mark, Prequential
+from streams.dashboard.name_search import NameIndex
+from streams.dashboard.recent_predictions import GRAPHS, ROWS, SHOWN, TRUTHS, Latest
+from streams.worker import Answered, Done, Look, Mark, Told
+from streams.worker.live_graph import Arrival, Rejected
+from streams.worker.live_score import Prequential
 
 
 def answered(

@@ -17,14 +17,14 @@ from aiohttp.test_utils import TestServer
 
 from adatkg_core.errors import AdatkgError, InputError
 from streams.client import NoAnswer
-from streams.dashboard.feed import Feed
-from streams.dashboard.guard import HEADERS, OPEN, Guard
+from streams.dashboard import Feed
 from streams.dashboard.http import Problem, as_json, body_of
-from streams.dashboard.pages import FOLDER
-from streams.dashboard.patience import Patience
-from streams.dashboard.watching import Watching
-from streams.host import Look
+from streams.dashboard.live_api import Watching
+from streams.dashboard.security import HEADERS, OPEN, Guard
+from streams.dashboard.static_files import FOLDER
+from streams.dashboard.timeouts import Patience
 from streams.settings import StreamSettings, load_settings
+from streams.worker import Look
 
 Check = Callable[[aiohttp.ClientSession, str], Awaitable[None]]
 
@@ -220,7 +220,7 @@ async def watched() -> AsyncIterator[tuple[Feed, Watching, str, int]]:
 
 
 def test_a_connection_that_takes_nothing_is_dropped_while_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.dashboard.watching.WRITE_WITHIN", 0.5)
+    monkeypatch.setattr("streams.dashboard.live_api.WRITE_WITHIN", 0.5)
 
     async def run() -> None:
         async with watched() as (feed, _, url, port), aiohttp.ClientSession() as session:
@@ -313,7 +313,7 @@ def test_only_files_of_the_page_are_served(tmp_path: Path, monkeypatch: pytest.M
     (page / "notes.txt").write_text("x")
     (tmp_path / "secret.js").write_text("x")
     (page / "link.js").symlink_to(tmp_path / "secret.js")
-    monkeypatch.setattr("streams.dashboard.pages.FOLDER", page)
+    monkeypatch.setattr("streams.dashboard.static_files.FOLDER", page)
 
     async def run() -> None:
         async with watched() as (_, _, url, port), aiohttp.ClientSession() as session:

@@ -13,13 +13,13 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from adatkg_core.bundle import Bundle
 from adatkg_core.clock import Clock, span_of
-from adatkg_core.encoder import load_encoder
+from adatkg_core.engine import portray
 from adatkg_core.events import Fact
-from adatkg_core.messages import encode_fact, encode_query, encode_tick
-from adatkg_core.model_store import ModelStore
-from adatkg_core.portrait import portray
+from adatkg_core.messages import encode_fact, encode_query
+from adatkg_core.messages.events import encode_tick
+from adatkg_core.storage import Bundle, ModelStore
+from adatkg_core.text import load_encoder
 from tests.core.small import named, small_config, small_model
 from tests.end_to_end.world import GRAPH, VERSION, Worker, World, ids_of, small_bundle, stream_of, until
 

@@ -8,10 +8,9 @@ import pytest
 
 from adatkg.main import main
 from adatkg_core.messages import encode_fact
-from streams.connection import Connection
-from streams.deadletters import DeadLetters, dead_letter_headers, open_outbox
-from streams.mending import MAY_PASS
-from streams.topics import Topics
+from streams.dead_letters import DeadLetters, dead_letter_headers, open_outbox
+from streams.dead_letters.retry import MAY_PASS
+from streams.kafka import Connection, Topics
 from tests.streams.stand_in import dead_letter, fresh_topics, records, send
 
 FACT = encode_fact("Barack Obama", "Envy", "Angela Merkel", "2014-03-02")

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from adatkg_core.bundle import Bundle
+from adatkg_core.datasets import by_first_appearance
 from adatkg_core.evaluation import measure, summarize
 from adatkg_core.events import Source
-from adatkg_core.renumber import by_first_appearance
+from adatkg_core.storage import Bundle
 from replay import Choice, ReplaySequence
-from streams.graph import Arrival, Graph
 from streams.settings import StreamSettings
-from streams.share import Share
+from streams.worker import Share
+from streams.worker.live_graph import Arrival, Graph
 from tests.core.small import ENCODER, small_config, small_graph, small_model
 
 DATA = by_first_appearance(small_graph())

@@ -10,16 +10,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adatkg_core.bundle import Bundle
 from adatkg_core.clock import Clock
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Prediction, Query, Source, Tick
-from adatkg_core.messages import Question, encode_fact, encode_query, encode_tick
-from streams.graph import Answered, Arrival, Graph, Outcome
-from streams.prequential import Mark, Prequential
-from streams.rhythm import AT_FIRST, ENOUGH, GAPS, SHARE, Rhythm
+from adatkg_core.messages import Question, encode_fact, encode_query
+from adatkg_core.messages.events import encode_tick
+from adatkg_core.storage import Bundle
 from streams.settings import StreamSettings, load_settings
-from streams.share import Share
+from streams.worker import Answered, Mark, Share
+from streams.worker.live_graph import Arrival, Graph, Outcome
+from streams.worker.live_score import Prequential
+from streams.worker.rhythm import AT_FIRST, ENOUGH, GAPS, SHARE, Rhythm
 from tests.core.small import ENCODER, shared_model, small_graph
 
 DATA = small_graph()

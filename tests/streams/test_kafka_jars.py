@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from adatkg_core.errors import AdatkgError
-from streams.kafka_jars import Jar, ensure_jars, read_lock
+from streams.embedded_broker import ensure_jars, read_lock
+from streams.embedded_broker.jars import Jar
 
 
 class Repository(SimpleHTTPRequestHandler):
@@ -110,7 +111,7 @@ def test_without_a_network_the_missing_jar_is_named(cache: Path) -> None:
 def test_processes_that_fetch_at_once_do_not_disturb_each_other(cache: Path, repository: Path) -> None:
     for path in cache.iterdir():
         path.unlink()
-    command = [sys.executable, "-c", "from streams.kafka_jars import ensure_jars; ensure_jars()"]
+    command = [sys.executable, "-c", "from streams.embedded_broker.jars import ensure_jars; ensure_jars()"]
     processes = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(120) for process in processes] == [0, 0]
     assert all(jar.is_at(cache / jar.name) for jar in read_lock())

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from adatkg_core.events import Fact, Prediction, Query, Recurrent
 from adatkg_core.messages import Question
-from streams.prequential import MARKS, NAMES_EACH, Mark, Prequential
+from streams.worker import Mark
+from streams.worker.live_score import MARKS, NAMES_EACH, Prequential
 
 NAMES = ("a", "b", "c", "d")
 Scores = dict[str, dict[str, float | int | None]]

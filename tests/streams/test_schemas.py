@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from adatkg.main import main
-from adatkg_core.announcements import ANNOUNCEMENT, Announcement, Verdict, decode_announcement, encode_announcement
 from adatkg_core.clock import parse_iso
 from adatkg_core.messages import (
+    ANNOUNCEMENT,
     EVENTS,
     MAX_BYTES,
     MAX_K,
@@ -24,14 +24,18 @@ from adatkg_core.messages import (
     NAME,
     NEXT,
     PREDICTION,
+    Announcement,
     Unusable,
+    Verdict,
     check_event,
+    decode_announcement,
     decode_prediction,
+    encode_announcement,
 )
-from adatkg_core.shapes import KEYWORDS
-from streams.deadletters import dead_letter_headers
-from streams.schemas import asyncapi, documents, message_schemas
-from streams.topics import Topics
+from adatkg_core.messages.shapes import KEYWORDS
+from streams.asyncapi import asyncapi, documents, message_schemas
+from streams.dead_letters import dead_letter_headers
+from streams.kafka import Topics
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "schemas"
 VALIDATORS = {name: Draft202012Validator(schema) for name, schema in message_schemas().items()}

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adatkg_core.events import Source
-from streams.graph import Arrival
-from streams.log import Record
-from streams.successor import Successor
+from streams.kafka import Record
+from streams.worker.incoming_graph import Successor
+from streams.worker.live_graph import Arrival
 
 MINE, OTHER = b"mine", b"another graph of the partition"
 

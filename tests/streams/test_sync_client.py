@@ -15,7 +15,7 @@ from adatkg import SyncClient
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Fact
 from streams.client import Client, NoAnswer
-from streams.topics import Topics
+from streams.kafka import Topics
 from tests.streams.stand_in import answering, fresh_topics, prediction, question, records, send
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from adatkg_core.clock import Clock
 from adatkg_core.datasets import Dataset
 from adatkg_core.messages import encode_fact
-from streams.log import LogReader, Record
+from streams.kafka import LogReader, Record
 
 GRAPH = "world"
 

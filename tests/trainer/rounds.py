@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from adatkg_core.announcements import Announcement, decode_announcement
-from adatkg_core.config import Config
-from adatkg_core.model_store import ModelStore
-from streams.log import open_log
+from adatkg_core.messages import Announcement, decode_announcement
+from adatkg_core.settings import Config
+from adatkg_core.storage import ModelStore
+from streams.kafka import open_log
 from tests.core.small import small_config
 from tests.end_to_end.world import World
 from tests.trainer.logs import GRAPH

@@ -10,18 +10,17 @@ import pytest
 from structlog.testing import capture_logs
 
 from adatkg_core.clock import Clock
+from adatkg_core.datasets import synthesize
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Fact
-from adatkg_core.messages import encode_fact, encode_query, encode_tick
-from adatkg_core.synth import synthesize
-from streams.connection import Connection
-from streams.log import Record, open_log
-from streams.partitions import partition_of
+from adatkg_core.messages import encode_fact, encode_query
+from adatkg_core.messages.events import encode_tick
+from streams.kafka import Connection, Record, open_log, partition_of
 from tests.core.small import fresh_engine
 from tests.end_to_end.world import World
 from tests.trainer.logs import DAYS, GRAPH, MemoryLog, messages, named
-from trainer import archive as module
-from trainer.archive import Archive
+from trainer.retrain import archive as module
+from trainer.retrain.archive import Archive
 
 WORLD = synthesize(30, 4, 20, 10, seed=5)
 

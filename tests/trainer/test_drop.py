@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import orjson
 import pytest
 
-from trainer.drop import ENOUGH, DropWatch
+from trainer.retrain import DropWatch
+from trainer.retrain.score_drop import ENOUGH
 
 
 class Page:

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from adatkg_core.datasets import Dataset
-from adatkg_core.encoder import HashEncoder
+from adatkg_core.datasets import Dataset, synthesize
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact
-from adatkg_core.messages import encode_fact, encode_tick
-from adatkg_core.model_store import ModelStore
-from adatkg_core.synth import synthesize
-from streams.partitions import partition_of
-from streams.topics import event_log
+from adatkg_core.messages import encode_fact
+from adatkg_core.messages.events import encode_tick
+from adatkg_core.storage import ModelStore
+from adatkg_core.text.encoder import HashEncoder
+from streams.kafka import event_log, partition_of
 from tests.core.small import assert_same_snapshot
 from tests.end_to_end.world import World
 from tests.trainer.logs import GRAPH, messages, named
 from tests.trainer.rounds import announced, plan, round_of, store
-from trainer import TrainingMetrics, from_log, log_trainer
+from trainer import TrainingMetrics, log_trainer
+from trainer.retrain import rounds as from_log
 
 
 class Killed(Exception):

@@ -15,21 +15,20 @@ import pytest
 from kafka import KafkaConsumer
 from kafka.errors import RebalanceInProgressError
 
-from adatkg_core.datasets import Dataset
+from adatkg_core.datasets import Dataset, synthesize
 from adatkg_core.errors import InputError
-from adatkg_core.synth import synthesize
 from tests.end_to_end.world import World
 from tests.trainer.logs import GRAPH, messages
 from tests.trainer.rounds import plan, round_of, store
 from trainer import TrainingMetrics, log_trainer
-from trainer.lease import lease
+from trainer.retrain.lease import lease
 
 HOLDER = """
 import sys
 from adatkg_core.errors import AdatkgError
-from streams.connection import Connection
-from streams.topics import Topics
-from trainer.lease import lease
+from streams.kafka.connection import Connection
+from streams.kafka.topics import Topics
+from trainer.retrain.lease import lease
 with lease(Connection(sys.argv[1]), Topics(sys.argv[2]), sys.argv[3]) as held:
     print("answer: has it", flush=True)
     for _ in sys.stdin:
@@ -131,7 +130,7 @@ def test_without_the_brokers_word_nothing_is_promoted(
     world.publish((GRAPH, value) for value in messages(data))
     with log_trainer(plan(world), world.connection, world.topics, TrainingMetrics()) as trainer:
         trainer._lease.close()
-        monkeypatch.setattr("trainer.lease.PATIENCE", 0.5)
+        monkeypatch.setattr("trainer.retrain.lease.PATIENCE", 0.5)
         with pytest.raises(Exception, match="do not confirm"):
             trainer.round()
         assert store(world).present(GRAPH) is None
@@ -154,7 +153,7 @@ def test_a_member_whose_client_never_ends_its_join_begins_anew(world: World, mon
                 raise RebalanceInProgressError("the consumer is undergoing a rebalance")
             super().commit(*arguments, **more)
 
-    monkeypatch.setattr("trainer.lease.KafkaConsumer", Consumer)
+    monkeypatch.setattr("trainer.retrain.lease.KafkaConsumer", Consumer)
     with lease(world.connection, world.topics, GRAPH) as held:
         held.require()
     assert len(made) == 2

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from adatkg.main import main
-from adatkg_core.datasets import Dataset
+from adatkg_core.datasets import Dataset, synthesize
 from adatkg_core.errors import AdatkgError, InputError
-from adatkg_core.stopping import Stop, stop_on_signals
-from adatkg_core.synth import synthesize
+from adatkg_core.runtime import Stop, stop_on_signals
 from tests.end_to_end.world import World, free_port, until
 from tests.trainer.logs import GRAPH, messages
 from tests.trainer.rounds import announced, plan, round_of, store
 from trainer import Round, TrainingMetrics, log_trainer
-from trainer.schedule import Every, Stopped, parse_every, run_rounds
+from trainer.retrain import Stopped, parse_every, run_rounds
+from trainer.retrain.schedule import Every
 
 SETTINGS = {"model.dim": 16, "model.heads": 2, "model.encoder": "hash:24", "train.burn_in": 0.0}
 
@@ -120,8 +120,8 @@ def test_any_other_schedule_is_refused(text: str) -> None:
 
 
 def test_rounds_are_due_by_facts_and_go_on_after_failures(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainer.schedule.POLL", 0.0)
-    monkeypatch.setattr("trainer.schedule.RETRY", 0.0)
+    monkeypatch.setattr("trainer.retrain.schedule.POLL", 0.0)
+    monkeypatch.setattr("trainer.retrain.schedule.RETRY", 0.0)
     counts: Iterator[int] = iter([3, 9, 10, 0, 25, 25])
     said: list[str] = []
     stop = Stop()

@@ -15,16 +15,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from adatkg_core.config import Config
-from adatkg_core.datasets import Dataset
-from adatkg_core.encoder import HashEncoder
+from adatkg_core.datasets import Dataset, synthesize
 from adatkg_core.errors import AdatkgError, InputError
-from adatkg_core.store import read_artifact
-from adatkg_core.synth import synthesize
+from adatkg_core.settings import Config
+from adatkg_core.storage import read_artifact
+from adatkg_core.text.encoder import HashEncoder
 from tests.core.small import assert_same_bits, small_config
 from trainer import Run, train
-from trainer.checkpoint import save_checkpoint
-from trainer.loop import Report
+from trainer.fit import Report
+from trainer.fit.checkpoint import save_checkpoint
 
 ENCODER = HashEncoder(24)
 QUICK: dict[str, Any] = {
@@ -146,7 +145,7 @@ def given_scores(monkeypatch: pytest.MonkeyPatch, scores: list[float]) -> list[f
     def summarize(asked: object) -> tuple[dict[str, Any], dict[str, Any]]:
         return {"all": {"mrr": left.pop(0)}}, {}
 
-    monkeypatch.setattr("trainer.loop.summarize", summarize)
+    monkeypatch.setattr("trainer.fit.loop.summarize", summarize)
     return left
 
 
@@ -228,9 +227,9 @@ def test_a_finished_run_that_is_started_again_gives_the_same_bundle_at_once(grap
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
-from adatkg_core.config import config_from_dict
-from adatkg_core.encoder import HashEncoder
-from adatkg_core.synth import synthesize
+from adatkg_core.settings.model_settings import config_from_dict
+from adatkg_core.text.encoder import HashEncoder
+from adatkg_core.datasets.synthetic import synthesize
 from trainer import train
 import json
 
@@ -279,7 +278,7 @@ def test_a_kill_behind_the_checkpoint_loses_no_line_of_the_curves(
         raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr("trainer.loop.save_checkpoint", save_and_die)
+        patch.setattr("trainer.fit.loop.save_checkpoint", save_and_die)
         train(graph, configured(), ENCODER, tmp_path)
     train(graph, configured(), ENCODER, tmp_path)
     assert [line["epoch"] for line in curves(tmp_path)] == [1, 2, 3]

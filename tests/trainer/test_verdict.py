@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from adatkg_core.bundle import Bundle
 from adatkg_core.constants import SLICES
-from adatkg_core.datasets import Dataset
+from adatkg_core.datasets import Dataset, aligned, synthesize
 from adatkg_core.evaluation import measure, summarize
 from adatkg_core.model import AdaTKG
-from adatkg_core.renumber import aligned
-from adatkg_core.synth import synthesize
+from adatkg_core.storage import Bundle
 from tests.core.small import ENCODER, randomize, small_config
 from trainer import starting_state
-from trainer.verdict import Contender, judge, window_score
+from trainer.retrain.comparison import Contender, judge, window_score
 
 
 @pytest.fixture(scope="module")

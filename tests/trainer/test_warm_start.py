@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from adatkg_core.bundle import Bundle
-from adatkg_core.encoder import HashEncoder
+from adatkg_core.datasets import synthesize
 from adatkg_core.errors import InputError
 from adatkg_core.model import AdaTKG
-from adatkg_core.synth import synthesize
+from adatkg_core.storage import Bundle
+from adatkg_core.text.encoder import HashEncoder
 from tests.core.small import randomize, small_config
 from trainer import train
-from trainer.warm_start import BY_ENTITY, BY_ENTITY_DECAY, BY_RELATION, OWN, start_from
+from trainer.fit.warm_start import BY_ENTITY, BY_ENTITY_DECAY, BY_RELATION, OWN, start_from
 
 ENCODER = HashEncoder(24)
 OLD, NEW = ("Visit", "Host", "Sue"), ("Sue", "Pay", "Visit", "Arrest")

@@ -1,0 +1,371 @@
+"""The engine: one graph's live state and the answers read from it, offline and online alike.
+
+A prediction is a function of the log before it and of the model. Facts at the watermark W are pending: a read at a
+later time sees them through a commit that can be taken back, a read at W or before does not see them at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from adatkg_core.constants import MAX_JUMP, LatePolicy
+from adatkg_core.engine.admission import Objection, admit, object_to_relation, object_to_time
+from adatkg_core.engine.commit import commit
+from adatkg_core.engine.ranked_lists import exact_ranks, recurrent_lists, top_lists
+from adatkg_core.errors import InputError
+from adatkg_core.events import Fact, Prediction, Query, Recurrent, Refusal
+from adatkg_core.model import AdaTKG, View, keeps_counts, score_recurrency
+from adatkg_core.state import Catalog, GraphState, Relations, grown
+from adatkg_core.text import TextEncoder, text_of
+
+CHUNK = 256  # queries scored at once; bounds memory, never changes an answer
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What became of the facts given: how many were taken in, how many of these late, and which were refused."""
+
+    applied: int
+    late: int
+    refused: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A graph's whole state: tensors and plain values."""
+
+    tensors: dict[str, Tensor]
+    meta: dict[str, Any]
+
+
+class Engine:
+    """`advance`, `observe`, `predict`, `snapshot`, `restore` for one graph."""
+
+    def __init__(
+        self,
+        model: AdaTKG,
+        relations: Sequence[str],
+        encoder: TextEncoder,
+        *,
+        entities: Sequence[str] = (),
+        late: LatePolicy = "apply",
+        max_jump: int = MAX_JUMP,
+        snapshot: Snapshot | None = None,
+    ) -> None:
+        """`entities` are candidates from the start; the state lives where the model's parameters are.
+
+        With a model that has weights for single entities, they must begin with those it was trained on, in order.
+        With a snapshot the engine goes on from there, and no name has to be read.
+        """
+        if len(entities) < model.entities:
+            raise InputError(
+                f"the model has weights for {model.entities} entities: give their names, as its bundle does"
+            )
+        if encoder.dim != model.relation_text.shape[1]:
+            raise InputError(
+                f"encoder {encoder.name} gives {encoder.dim} dimensions, the model was trained on "
+                f"{model.relation_text.shape[1]}; take the encoder {model.config.model.encoder}"
+            )
+        self.model = model.eval()
+        self.relations = Relations(relations)
+        self.encoder = encoder
+        self.late, self.max_jump = late, max_jump
+        self.device = model.relation_text.device
+        self.state = GraphState(model.config, model.relation_text.shape[1], len(relations), self.device)
+        self.catalog = Catalog()
+        self.watermark: int | None = None
+        self._pending = torch.zeros((16, 3), dtype=torch.int64, device=self.device)
+        self._n_pending = 0
+        self._tentative = False
+        self._view: View | None = None
+        self._visible = 0
+        if snapshot is not None:
+            self.restore(snapshot)
+        else:
+            self.register(entities)
+            self._visible = len(self.catalog)
+
+    # -- time and facts ---------------------------------------------------------------------------------------
+
+    def advance(self, time: int) -> None:
+        """Time passes: when the watermark moves on, what was pending becomes part of the state.
+
+        How far it may jump is for the caller to decide: `object_to_time`.
+        """
+        objection = object_to_time(time, self.watermark, None)
+        if objection:
+            raise InputError(objection[1])
+        self._advance(time, len(self.catalog))
+
+    def observe(self, facts: Sequence[Fact]) -> Observed:
+        """Take in facts in log order. A fact that cannot be used is refused with its reason, the rest goes on."""
+        admission = admit(facts, self.relations, self.watermark, self.late, self.max_jump)
+        taken = [facts[i] for i in admission.taken]
+        if taken:
+            known = len(self.catalog)
+            self.register([name for fact in taken for name in (fact.s, fact.o)])
+            subject = self.catalog.rows([fact.s for fact in taken])
+            other = self.catalog.rows([fact.o for fact in taken])
+            columns = (subject, [self.relations[fact.r] for fact in taken], other, [fact.t for fact in taken])
+            self.observe_rows(torch.tensor(columns, device=self.device).T, known)
+        return Observed(len(taken), admission.late, admission.refused)
+
+    def observe_rows(self, facts: Tensor, known: int | None = None) -> None:
+        """Take in facts [n, 4] given as rows of catalog and relations; a late one counts as of the watermark.
+
+        The entities from row `known` on are new with these facts, in this order: each becomes a candidate with them.
+        """
+        known = len(self.catalog) if known is None else known
+        times = facts[:, 3].cummax(0).values
+        if self.watermark is not None:
+            times = times.clamp(min=self.watermark)
+        steps, sizes = torch.unique_consecutive(times, return_counts=True)
+        for time, part in zip(steps.tolist(), torch.split(facts[:, :3], sizes.tolist()), strict=True):
+            self._advance(time, known)
+            self._exclude_pending()
+            known = max(known, int(part[:, [0, 2]].max()) + 1)
+            end = self._n_pending + part.shape[0]
+            self._pending = grown(self._pending, end)
+            self._pending[self._n_pending : end] = part
+            self._n_pending = end
+
+    def register(self, names: Sequence[str]) -> None:
+        """Give each new name a row: its text is read once, its memory starts empty."""
+        fresh = self.catalog.add(names)
+        if not fresh:
+            return
+        start = self.state.entities
+        self.state.reserve(start + len(fresh))
+        self._write_text(start, fresh)
+        self.state.entities = start + len(fresh)
+        self._view = None
+
+    # -- reading ----------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def predict(
+        self, queries: Sequence[Query], *, depth: int = 0, heuristic: bool = False
+    ) -> list[Prediction | Refusal]:
+        """A ranked list for each query, from the facts before it in the log with time below its own.
+
+        With `depth`, each also says the names so far down its ranking, whatever it asked for; with `heuristic`, those
+        of the recurrency heuristic too, if the state keeps its counts.
+        """
+        answers: list[Prediction | Refusal | None] = [None] * len(queries)
+        groups: dict[int, list[int]] = {}
+        for i, query in enumerate(queries):
+            objection = self._unfit(query)
+            if objection:
+                answers[i] = Refusal(i, *objection)
+            else:
+                time = query.t if self.watermark is None else max(query.t, self.watermark)
+                groups.setdefault(time, []).append(i)
+        for time in sorted(groups):
+            for start in range(0, len(groups[time]), CHUNK):
+                part = groups[time][start : start + CHUNK]
+                some = self._answer([queries[i] for i in part], time, depth, heuristic)
+                for i, answer in zip(part, some, strict=True):
+                    answers[i] = answer
+        return [answer for answer in answers if answer is not None]
+
+    @torch.no_grad()
+    def score_rows(self, subject: Tensor, relation: Tensor, time: int) -> Iterator[tuple[slice, Tensor]]:
+        """Scores of all visible entities for queries given as rows [B] at one time, a chunk at a time."""
+        view, visible = self._read(time)
+        for start in range(0, subject.shape[0], CHUNK):
+            part = slice(start, min(start + CHUNK, subject.shape[0]))
+            scores = self.model.score(self.state, view, subject[part], relation[part], time).total
+            yield part, scores[:, :visible]
+
+    def turn_to(self, time: int) -> int:
+        """Make the state what a read at `time` may see, and say how many entities are candidates then."""
+        if self.watermark is None or time > self.watermark:
+            self._include_pending()
+            return len(self.catalog)
+        self._exclude_pending()
+        return self._visible
+
+    def gates(self, time: int) -> Tensor:
+        """The mean gate of each entity as a read at `time` sees it, [N]."""
+        with torch.no_grad():
+            return self._read(time)[0].gate
+
+    def memory_norms(self, rows: Tensor) -> Tensor:
+        """The length of what is remembered of each row [n], as the state stands; 0 in a model without memory."""
+        if self.model.memory is None:
+            return torch.zeros(rows.shape[0], device=self.device)
+        norms: Tensor = torch.linalg.vector_norm(self.state.tensors["memory"][rows].flatten(1), dim=1)
+        return norms
+
+    @contextmanager
+    def rows_for(self, names: Sequence[str]) -> Iterator[list[int]]:
+        """Rows of names for one read; one that is in no fact yet has a row behind the catalog while this lasts."""
+        rows, strangers = self._rows_of(names)
+        if strangers:
+            self.state.reserve(self.state.entities + len(strangers))
+            self._write_text(self.state.entities, strangers)
+        try:
+            yield rows
+        finally:
+            self._forget_strangers(len(strangers))
+
+    def pending(self) -> Tensor:
+        """The facts [n, 3] that have come at the watermark and are not part of the state as it stands."""
+        return self._pending[: 0 if self._tentative else self._n_pending]
+
+    # -- whole states -----------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """Everything needed to go on from here, in copies."""
+        self._exclude_pending()
+        tensors = self.state.export() | {"pending": self._pending[: self._n_pending].clone()}
+        meta = {
+            "model": self.model.fingerprint(),
+            "watermark": self.watermark,
+            "visible": self._visible,
+            "pages": dict(self.state.pages),
+            "entities": list(self.catalog.names),
+            "relations": list(self.relations),
+        }
+        return Snapshot(tensors, meta)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Become what the snapshot was taken of; it must come from the same model."""
+        meta = snapshot.meta
+        if meta["relations"] != list(self.relations):
+            raise InputError("snapshot: its relations are not those of the model; take the bundle it was made with")
+        if meta["model"] != self.model.fingerprint():
+            raise InputError("snapshot: it was taken with other parameters; take the bundle it was made with")
+        self._exclude_pending()
+        tensors = dict(snapshot.tensors)
+        pending = tensors.pop("pending").to(self.device)
+        self.state.load(tensors, len(meta["entities"]), meta["pages"])
+        self.catalog = Catalog(meta["entities"])
+        self.watermark, self._visible = meta["watermark"], meta["visible"]
+        self._pending, self._n_pending = grown(pending.clone(), 16), pending.shape[0]
+        self._view = None
+
+    def move(self, device: torch.device, encoder: TextEncoder) -> Iterator[None]:
+        """Go to another device, model and all, in small steps; nothing may be asked of it before the last."""
+        self._exclude_pending()
+        self.model.to(device)
+        yield
+        yield from self.state.move(device)
+        self._pending, self._view = self._pending.to(device), None
+        self.device, self.encoder = device, encoder
+
+    # -- private ----------------------------------------------------------------------------------------------
+
+    def _advance(self, time: int, known: int) -> None:
+        if self.watermark is not None and time <= self.watermark:
+            return
+        if self._n_pending:
+            self._include_pending()
+            self.state.keep()
+            self._tentative, self._n_pending = False, 0
+        self._visible = known
+        self.watermark = time
+
+    def _include_pending(self) -> None:
+        if self._n_pending and not self._tentative:
+            assert self.watermark is not None
+            self.state.begin()
+            try:
+                commit(self.model, self.state, self._pending[: self._n_pending], self.watermark)
+            except BaseException:
+                self.state.rollback()
+                raise
+            self._tentative, self._view = True, None
+
+    def _exclude_pending(self) -> None:
+        if self._tentative:
+            self.state.rollback()
+            self._tentative, self._view = False, None
+
+    def _read(self, time: int) -> tuple[View, int]:
+        visible = self.turn_to(time)
+        if self._view is None:
+            ids = torch.arange(self.state.entities, device=self.device)
+            self._view = self.model.view(self.state, ids)
+        return self._view, visible
+
+    def _write_text(self, start: int, names: Sequence[str]) -> None:
+        text = self.encoder.encode([text_of(name) for name in names]).to(self.device)
+        rows = torch.arange(start, start + len(names), device=self.device)
+        self.state.tensors["text"][rows] = text
+        self.state.tensors["cluster"][rows] = self.model.assign_clusters(self.state, rows)
+
+    def _unfit(self, query: Query) -> Objection | None:
+        if query.r not in self.relations:
+            return object_to_relation(query.r, self.relations)
+        if (query.s is None) == (query.o is None):
+            return "bad-value", "a query gives exactly one of s and o"
+        if query.k < 0:
+            return "bad-value", f"k is {query.k}: ask for at least 0 candidates"
+        return object_to_time(query.t, None, None)
+
+    def _answer(self, queries: list[Query], time: int, depth: int, heuristic: bool) -> list[Prediction]:
+        view, visible = self._read(time)
+        named = [query.s if query.s is not None else str(query.o) for query in queries]
+        mentioned = named + [name for query in queries for name in query.rank_of]
+        rows, strangers = self._rows_of(mentioned)
+        if strangers:
+            view = self._with_strangers(view, strangers)
+        place = dict(zip(mentioned, rows, strict=True))
+        subject = torch.tensor([place[name] for name in named], device=self.device)
+        inverse = [len(self.relations) * (query.s is None) for query in queries]
+        kinds = [self.relations[query.r] + shift for query, shift in zip(queries, inverse, strict=True)]
+        relation = torch.tensor(kinds, device=self.device)
+        scores = self.model.score(self.state, view, subject, relation, time).total
+        gate = view.gate[subject].tolist()
+        interactions = self.state.tensors["interactions"][subject].tolist()
+        updates = self.state.tensors["updates"][subject].tolist()
+        norms = self.memory_norms(subject).tolist()
+        recurrent: Sequence[Recurrent | None] = [None] * len(queries)
+        if heuristic and keeps_counts(self.state):
+            counted = score_recurrency(self.state, subject, relation, time, scores.shape[1])
+            recurrent = recurrent_lists(counted, queries, self.catalog, visible, place, depth)
+        if strangers:
+            self._forget_strangers(len(strangers))
+        tops = top_lists(scores[:, :visible], queries, self.catalog, depth)
+        ranks = exact_ranks(scores, queries, self.catalog, visible, place)
+        return [
+            Prediction(
+                top=tops[i][0],
+                as_of=time,
+                late=query.t < time,
+                cold_start=updates[i] == 0 if self.model.memory is not None else interactions[i] == 0,
+                gate=gate[i],
+                interactions=interactions[i],
+                ranks=ranks[i],
+                memory_norm=norms[i],
+                deep=tops[i][1] if depth else (),
+                recurrent=recurrent[i],
+            )
+            for i, query in enumerate(queries)
+        ]
+
+    def _rows_of(self, names: Sequence[str]) -> tuple[list[int], list[str]]:
+        """Rows of names; one that is in no fact yet gets a row behind the catalog, for this read only."""
+        rows = self.catalog.rows(names)
+        strangers = list(dict.fromkeys(name for name, row in zip(names, rows, strict=True) if row < 0))
+        place = {name: self.state.entities + i for i, name in enumerate(strangers)}
+        return [place[name] if row < 0 else row for name, row in zip(names, rows, strict=True)], strangers
+
+    def _with_strangers(self, view: View, names: list[str]) -> View:
+        start = self.state.entities
+        self.state.reserve(start + len(names))
+        self._write_text(start, names)
+        rows = torch.arange(start, start + len(names), device=self.device)
+        return view.and_also(self.model.view(self.state, rows))
+
+    def _forget_strangers(self, count: int) -> None:
+        rows = slice(self.state.entities, self.state.entities + count)
+        self.state.tensors["text"][rows] = 0
+        self.state.tensors["cluster"][rows] = 0

@@ -1,0 +1,225 @@
+"""AdaTKG: text, chains, clusters and memory to a score for every candidate."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from adatkg_core.model.chain_encoder import ChainEncoder
+from adatkg_core.model.codebook import Codebook
+from adatkg_core.model.decoder import ConvTransE
+from adatkg_core.model.memory import Gate, Members, memory_operator
+from adatkg_core.model.recall_head import Recall
+from adatkg_core.settings import Config
+from adatkg_core.state import GraphState, group_mean, select_chains
+
+
+@dataclass(frozen=True)
+class LastUpdate:
+    """What a commit did to the memories, kept so that a reader can do it again with gradient."""
+
+    entity: Tensor  # [U]
+    previous: Tensor  # [U, …] memory before
+    updates: Tensor  # [U] updates before
+    group: Tensor  # [I] which of the U each interaction belongs to
+    encoding: Tensor  # [I, d] chain encoding, detached
+    relation: Tensor  # [I]
+
+
+@dataclass(frozen=True)
+class View:
+    """All entities as a reader sees them: fused vectors, their unit form, and the mean gate."""
+
+    fused: Tensor  # [N, d]
+    unit: Tensor  # [N, d]
+    gate: Tensor  # [N]
+    cluster: Tensor  # [N]
+    vq_loss: Tensor  # []
+
+    def and_also(self, more: View) -> View:
+        """This view with further entities behind it."""
+        fused, unit = torch.cat((self.fused, more.fused)), torch.cat((self.unit, more.unit))
+        gate, cluster = torch.cat((self.gate, more.gate)), torch.cat((self.cluster, more.cluster))
+        return View(fused, unit, gate, cluster, self.vq_loss)
+
+
+class Scores(NamedTuple):
+    """The scores of queries [B, N], and those of the paper's model alone where the recall head has a part in them."""
+
+    total: Tensor
+    alone: Tensor | None
+
+
+class AdaTKG(nn.Module):
+    """The shared parameters; everything about a graph's past comes in as a state."""
+
+    def __init__(self, config: Config, relation_text: Tensor, entities: int) -> None:
+        """`relation_text` [R, T] are the relations' names encoded; `entities` sizes per-entity parameters."""
+        super().__init__()
+        model = config.model
+        dim, text_dim = model.dim, relation_text.shape[1]
+        self.config = config
+        self.n_relations = relation_text.shape[0]
+        self.entities = entities if model.entity == "learned" or (model.memory, model.decay) == ("ema", "entity") else 0
+        self.register_buffer("relation_text", relation_text.clone())
+        self.register_buffer("similarity", _similarity(relation_text), persistent=False)
+        self.relation_text: Tensor
+        self.similarity: Tensor  # [2R, 2R]
+        self.learned = nn.Parameter(torch.randn(entities, dim) * 0.1) if model.entity == "learned" else None
+        entity_dim = text_dim if self.learned is None else dim
+        self.project, self.text_dropout = nn.Linear(entity_dim, dim), nn.Dropout(model.text_dropout)
+        self.relation = nn.Parameter(torch.empty(2 * self.n_relations, dim))
+        nn.init.xavier_uniform_(self.relation)
+        self.relation_project = nn.Linear(text_dim, 2 * dim)
+        self.chain = ChainEncoder(entity_dim, dim, model.layers, model.heads, model.dropout, model.chain_window)
+        self.codebook = Codebook(model.codes, dim) if model.prior or model.decay == "entity" else None
+        self.transfer = nn.Sequential(nn.Linear(2 * dim, dim), nn.ReLU(), nn.Linear(dim, dim), nn.Sigmoid())
+        self.memory = memory_operator(model, entities)
+        self.signal_in, self.signal_out = nn.Linear(2 * dim, dim), nn.Linear(dim, dim)
+        self.gate = Gate(dim, model.gate)
+        self.decoder = ConvTransE(dim, model.filters, model.kernel, model.dropout)
+        self.recall = (
+            Recall(config.recall, self.n_relations, text_dim, self.similarity) if config.recall.enabled else None
+        )
+        self.trust = nn.Linear(3, 1) if config.recall.enabled else None
+        if self.trust is not None:
+            nn.init.constant_(self.trust.bias, -2.0)  # recall leads until the model has learned something
+
+    def fingerprint(self) -> str:
+        """What tells these parameters from any others."""
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
+
+    # -- vectors ----------------------------------------------------------------------------------------------
+
+    def entity_input(self, state: GraphState, ids: Tensor) -> Tensor:
+        """What is known of entities before anything happens: their text, or a learned row [n, …]."""
+        if self.learned is None:
+            return state.tensors["text"][ids]
+        known = (ids < self.learned.shape[0]).unsqueeze(1)
+        return self.learned[ids.clamp(max=self.learned.shape[0] - 1)] * known
+
+    def relations(self) -> Tensor:
+        """Vectors of relations and inverses, [2R, d]."""
+        forward, inverse = self.relation_project(self.relation_text).chunk(2, 1)
+        return self.relation + torch.cat((forward, inverse))
+
+    def assign_clusters(self, state: GraphState, ids: Tensor) -> Tensor:
+        """The cluster of each entity [n], from its name alone."""
+        if self.codebook is None:
+            return torch.zeros_like(ids)
+        weight, bias = self.project.weight.double(), self.project.bias.double()
+        return self.codebook.assign(F.linear(self.entity_input(state, ids).double(), weight, bias))
+
+    def encode_chains(self, state: GraphState, entity: Tensor, relation: Tensor, time: int) -> tuple[Tensor, Tensor]:
+        """Chain encodings [B, d] of readers (entity, relation) at a time, and whether each chain held anything."""
+        model = self.config.model
+        chains = select_chains(state, entity, relation, time, self.similarity, model.chain_window, model.chain_length)
+        vectors = self.relations()
+        encoded = self.chain(
+            chains,
+            self.entity_input(state, chains.entity),
+            self.entity_input(state, chains.other),
+            vectors[chains.relation],
+            vectors[relation],
+        )
+        return encoded, chains.nonempty
+
+    def signal(self, encoding: Tensor, relation: Tensor) -> Tensor:
+        """x = W2 GELU(W1 [h_IC || h_r]) for interactions, [I, d]."""
+        joined = torch.cat((encoding, self.relations()[relation]), 1)
+        signal: Tensor = self.signal_out(F.gelu(self.signal_in(joined)))
+        return signal
+
+    def updated_memory(self, state: GraphState, last: LastUpdate) -> Tensor:
+        """The memories after an update, computed anew [U, …]: the mean signal of each entity, one step."""
+        assert self.memory is not None
+        signal = group_mean(self.signal(last.encoding, last.relation), last.group, last.entity.shape[0])
+        members = Members(last.entity, state.tensors["cluster"][last.entity], last.updates)
+        return self.memory.update(last.previous, signal, members)
+
+    # -- reading ----------------------------------------------------------------------------------------------
+
+    def view(self, state: GraphState, ids: Tensor, last: LastUpdate | None = None, extra: Tensor | None = None) -> View:
+        """The entities `ids` [N] as of the state.
+
+        With `last`, the memories that an update writes are computed with gradient, which is how the update rule
+        learns; `ids` must then begin with every entity of that update in order 0, 1, …. `extra` [N, d] is added
+        to the entities' own vectors (the snapshot protocol's mark).
+        """
+        cluster = state.tensors["cluster"][ids]
+        if not self.config.model.enabled:
+            nothing = state.tensors["text"].new_zeros(ids.shape[0], 0)
+            return View(nothing, nothing, nothing.sum(1), cluster, nothing.sum())
+        base = self.project(self.text_dropout(self.entity_input(state, ids)))
+        vq_loss = base.new_zeros(())
+        if self.codebook is not None and self.training:
+            cluster, vq_loss = self.codebook(base)
+        prior = base if extra is None else base + extra
+        if self.config.model.prior:
+            prior = prior + self._transfer(state, prior, cluster)
+        if self.memory is None:
+            return View(prior, F.normalize(prior, dim=1), base.new_zeros(ids.shape[0]), cluster, vq_loss)
+        memory, updates = state.tensors["memory"][ids], state.tensors["updates"][ids]
+        if last is not None and last.entity.numel():
+            memory = memory.index_copy(0, last.entity, self.updated_memory(state, last))
+            updates = updates.index_copy(0, last.entity, last.updates + 1)
+        read = self.memory.read(memory, base, Members(ids, cluster, updates))
+        gate = self.gate(base, read, updates)
+        fused = (1 - gate) * prior + gate * read
+        return View(fused, F.normalize(fused, dim=1), gate.detach().mean(1), cluster, vq_loss)
+
+    def _transfer(self, state: GraphState, base: Tensor, cluster: Tensor) -> Tensor:
+        weight = state.tensors["prototype_weight"].unsqueeze(1)
+        prototype = state.tensors["prototype_sum"] / weight.clamp(min=1e-6)  # [K, d], zero where nobody was
+        first, rest = self.transfer[0], self.transfer[1:]
+        assert isinstance(first, nn.Linear)
+        # W [h || c] split in two: the half that sees prototypes is computed once per cluster.
+        by_base, by_prototype = first.weight.chunk(2, 1)
+        hidden = F.linear(base, by_base, first.bias) + F.linear(prototype, by_prototype)[cluster]
+        transferred: Tensor = rest(hidden) * prototype[cluster]
+        return transferred
+
+    def score(
+        self,
+        state: GraphState,
+        view: View,
+        subject: Tensor,
+        relation: Tensor,
+        time: int,
+        *,
+        encoding: Tensor | None = None,
+    ) -> Scores:
+        """Queries (subject, relation) [B] at one time -> scores of every entity in the view.
+
+        `encoding` [B, d] are the queries' chain encodings, if the caller has them already.
+        """
+        n = view.unit.shape[0]
+        if not self.config.model.enabled:
+            assert self.recall is not None
+            return Scores(self.recall(state, subject, relation, time, n), None)
+        if encoding is None:
+            encoding, _ = self.encode_chains(state, subject, relation, time)
+        wanted = self.decoder(view.fused[subject] + encoding, self.relations()[relation])
+        reasoned: Tensor = wanted @ view.unit.T
+        if self.recall is None or self.trust is None:
+            return Scores(reasoned, None)
+        warmth = torch.log1p(state.tensors["interactions"][subject].float())
+        known = torch.stack((warmth, (warmth == 0).float(), encoding.detach().abs().amax(1).sign()), 1)
+        recalled = self.recall(state, subject, relation, time, n)
+        return Scores(recalled + F.softplus(self.trust(known)) * reasoned, reasoned)
+
+
+def _similarity(relation_text: Tensor) -> Tensor:
+    # In double precision and rounded, so that every machine ranks relations alike.
+    text = relation_text.double()
+    cosine = ((text @ text.T).clamp(min=0) * 1e6).round().div(1e6).float()
+    return torch.cat((torch.cat((cosine, cosine / 2), 1), torch.cat((cosine / 2, cosine), 1)))

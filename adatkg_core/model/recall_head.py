@@ -1,0 +1,236 @@
+"""The recall head: what recurred, and what recurred for entities of similar names.
+
+The terms that count read the bounded tables of the state and touch only candidates that stand there, so their cost
+follows the history that a query really has. The scores are:
+
+  base[r, o]        how o fares at the far end of r: a low-rank term for all, a learned one for those seen there
+  own[s, r, o]      what s did with o: with r itself, with any relation, and with relations that r resembles
+  named[s, r, o]    how well the names of s and o go together under r, whatever happened
+and for a subject of few interactions
+  newcomer[r, o]    as base, but counting only what other newcomers did
+  alike[s, r, o]    what the entities of the nearest names did
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from adatkg_core.settings import RecallConfig
+from adatkg_core.state import GraphState, Slots
+
+BASE_FEATURES = 5  # what is known of a slot: seen, counts, recency
+ACTIVITY_FEATURES = 4
+OWN_FEATURES = BASE_FEATURES + 6
+ALIKE_FEATURES = 7
+
+
+class Recall(nn.Module):
+    """Scores [B, N] from the tables, for queries (subject, relation, time)."""
+
+    def __init__(self, config: RecallConfig, n_relations: int, text_dim: int, similarity: Tensor) -> None:
+        super().__init__()
+        self.config = config
+        both = 2 * n_relations
+        self.similarity: Tensor
+        self.register_buffer("similarity", similarity, persistent=False)  # [2R, 2R]
+        width, heads = config.relation_dim, config.heads
+        self.relation = nn.Embedding(both, width)
+        nn.init.normal_(self.relation.weight, std=0.1)
+        self.ask = nn.Parameter(torch.randn(both, heads, 8) * 0.3)
+        self.tell = nn.Parameter(torch.randn(both, heads, 8) * 0.3)
+        self.activity = nn.Sequential(nn.Linear(ACTIVITY_FEATURES, 32), nn.GELU(), nn.Linear(32, width))
+        self.wants = nn.Linear(width, width)
+        self.base = _mlp(BASE_FEATURES + ACTIVITY_FEATURES + width, config.hidden)
+        self.newcomer_wants = nn.Linear(width, width)
+        self.newcomer = _mlp(BASE_FEATURES + ACTIVITY_FEATURES + width, config.hidden)
+        self.names = Names(text_dim, config.name_dim, width, config.text_dropout)
+        context = BASE_FEATURES + ACTIVITY_FEATURES + width + 1
+        self.own = _mlp(OWN_FEATURES + 2 * heads + context, config.hidden)
+        self.alike = _mlp(ALIKE_FEATURES + heads + context, config.hidden)
+
+    def forward(self, state: GraphState, subject: Tensor, relation: Tensor, time: int, n: int) -> Tensor:
+        """Queries [B] -> scores [B, n] over the first n entities."""
+        activity = self._activity(state, n, time)
+        kinds, kind = torch.unique(relation, return_inverse=True)
+        embedded = self.relation(kinds)
+        slots = state.relation_table.read(state, kinds, time)
+        base, planes = self._far_end(slots, embedded, activity, self.wants, self.base)
+        warmth = torch.log1p(state.tensors["interactions"][subject].float())
+        context = _Context(relation, kind, embedded, self._affinity(kinds), planes, activity, warmth, n)
+        place, value = self._own(state, subject, time, context)
+        named = self.names(state.tensors["text"], subject, embedded[kind], warmth, n)
+        scores: Tensor = (base[kind] + named).reshape(-1).index_add(0, place, value).view(-1, n)
+        cold = (state.tensors["interactions"][subject] < self.config.cold_below).nonzero().squeeze(1)
+        if cold.shape[0] == 0:
+            return scores
+        slots = state.newcomer_table.read(state, kinds, time)
+        newcomer, _ = self._far_end(slots, embedded, activity, self.newcomer_wants, self.newcomer)
+        return scores.index_add(0, cold, self._cold(state, subject, time, context, cold, newcomer))
+
+    def _activity(self, state: GraphState, n: int, time: int) -> Tensor:
+        get = state.tensors
+        age = (time - get["last_time"][:n]).clamp(min=0).float()
+        seen = get["interactions"][:n] > 0
+        return torch.stack(
+            (
+                torch.log1p(get["interactions"][:n].float()),
+                torch.log1p(get["activity_fast"][:n] * torch.exp(-age / self.config.fast)),
+                torch.log1p(get["activity_slow"][:n] * torch.exp(-age / self.config.slow)),
+                torch.where(seen, 1 / (1 + age), -1.0),
+            ),
+            1,
+        )  # [n, 4]
+
+    def _far_end(
+        self, slots: Slots, embedded: Tensor, activity: Tensor, wants: nn.Module, seen: nn.Module
+    ) -> tuple[Tensor, Tensor]:
+        """Scores [Q, n] of candidates at the far end of the relations, and what is known of each [Q * n, …]."""
+        n = activity.shape[0]
+        scores = wants(embedded) @ self.activity(activity).T  # [Q, n]
+        features = torch.stack(_counted(slots), 1)
+        place = slots.owner * n + slots.other
+        planes = features.new_zeros(embedded.shape[0] * n, BASE_FEATURES).index_copy(0, place, features)
+        value = seen(torch.cat((features, activity[slots.other], embedded[slots.owner]), 1)).squeeze(1)
+        return scores.reshape(-1).index_add(0, place, value).view(-1, n), planes
+
+    def _own(self, state: GraphState, subject: Tensor, time: int, context: _Context) -> tuple[Tensor, Tensor]:
+        slots = state.pair_table.read(state, subject, time)
+        asked = context.relation[slots.owner]
+        exact = (slots.relation == asked).float()
+        place, entry = torch.unique(slots.owner * context.n + slots.other, return_inverse=True)
+        lively = torch.stack((slots.fast, slots.slow), 1)  # [M, 2]
+        near = self.similarity[asked, slots.relation].unsqueeze(1)
+        affinity = context.affinity[context.kind[slots.owner], slots.relation]  # [M, heads]
+        exactly = torch.stack(_counted(slots), 1) * exact.unsqueeze(1)  # one slot at most, so a sum is a copy
+        columns = torch.cat(
+            (
+                exactly,
+                slots.count.unsqueeze(1),
+                lively,
+                near * lively,
+                affinity * slots.slow.unsqueeze(1),
+                affinity * slots.fast.unsqueeze(1),
+            ),
+            1,
+        )
+        total = columns.new_zeros(place.shape[0], columns.shape[1]).index_add(0, entry, columns)
+        latest = columns.new_zeros(place.shape[0]).scatter_reduce(0, entry, 1 / (1 + slots.age), "amax")
+        exact_part, rest = total[:, :BASE_FEATURES], torch.log1p(total[:, BASE_FEATURES:])
+        features = torch.cat((exact_part, rest, latest.unsqueeze(1), context.of(place)), 1)
+        return place, self.own(features).squeeze(1)
+
+    def _cold(
+        self, state: GraphState, subject: Tensor, time: int, context: _Context, cold: Tensor, newcomer: Tensor
+    ) -> Tensor:
+        """What is added for the queries `cold` [C], whose subjects have few interactions: [C, n]."""
+        names, which = torch.unique(subject[cold], return_inverse=True)
+        text = state.tensors["text"]
+        cosine = (text[names] @ text[: context.n].T)[which]  # [C, n]
+        kind = context.kind[cold]
+        scores = newcomer[kind]
+
+        neighbour, weight = nearest_names(state, names, self.config.neighbours)  # [D, k]
+        row, near = neighbour[which].reshape(-1), weight[which].reshape(-1)
+        reader = torch.arange(cold.shape[0], device=cold.device).repeat_interleave(neighbour.shape[1])
+        slots = state.pair_table.read(state, row, time)
+        reader, near = reader[slots.owner], near[slots.owner]
+        asked = context.relation[cold][reader]
+        exact = (slots.relation == asked).float()
+        mass = near.pow(3) * slots.slow
+        sharp = near.pow(12) * slots.slow
+        related = self.similarity[asked, slots.relation] * mass
+        sums = (exact * mass, related, mass, near.pow(3) * slots.fast, exact * sharp, sharp)
+        affinity = context.affinity[kind[reader], slots.relation] * mass.unsqueeze(1)
+        columns = torch.cat((torch.stack(sums, 1), affinity), 1)
+        place, entry = torch.unique(reader * context.n + slots.other, return_inverse=True)
+        total = torch.log1p(columns.new_zeros(place.shape[0], columns.shape[1]).index_add(0, entry, columns))
+        similar = cosine.reshape(-1)[place].unsqueeze(1)
+        known = context.of(cold[place // context.n] * context.n + place % context.n)
+        value = self.alike(torch.cat((total, similar, known), 1)).squeeze(1)
+        total_scores: Tensor = scores.reshape(-1).index_add(0, place, value).view_as(scores)
+        return total_scores
+
+    def _affinity(self, kinds: Tensor) -> Tensor:
+        """How much each relation says about those asked for, learned: [Q, 2R, heads]."""
+        return F.softplus(torch.einsum("qhc,rhc->qrh", self.ask[kinds], self.tell))
+
+
+class Names(nn.Module):
+    """Two towers over names that share one projection; the relation says which of its directions must agree."""
+
+    def __init__(self, text_dim: int, dim: int, relation_dim: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)  # else it learns by heart whose names were busy in training
+        self.project = nn.Linear(text_dim, dim, bias=False)
+        nn.init.orthogonal_(self.project.weight, gain=3)
+        self.agree, self.want = nn.Linear(relation_dim, dim), nn.Linear(relation_dim, dim)
+        nn.init.zeros_(self.want.weight)
+        self.trust = nn.Linear(2, 1)
+
+    def forward(self, text: Tensor, subject: Tensor, relation: Tensor, warmth: Tensor, n: int) -> Tensor:
+        """Subjects' rows [B], relations [B, …], log interactions [B] -> scores [B, n]."""
+        candidates = self.project(self.dropout(text[:n]))
+        asked = self.project(self.dropout(text[subject])) * (1 + self.agree(relation)) + self.want(relation)
+        trust = F.softplus(self.trust(torch.stack((warmth, (warmth == 0).float()), 1)))
+        scores: Tensor = (asked * trust) @ candidates.T
+        return scores
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What every term knows about a query and a candidate besides its own counts."""
+
+    relation: Tensor  # [B]
+    kind: Tensor  # [B] place of the relation among the Q distinct ones
+    embedded: Tensor  # [Q, relation_dim]
+    affinity: Tensor  # [Q, 2R, heads]
+    planes: Tensor  # [Q * n, BASE_FEATURES] what is known of (relation, candidate)
+    activity: Tensor  # [n, ACTIVITY_FEATURES]
+    warmth: Tensor  # [B] log interactions of the subject
+    n: int
+
+    def of(self, place: Tensor) -> Tensor:
+        """Features of the entries at flat places query * n + candidate, [U, …]."""
+        query, candidate = place // self.n, place % self.n
+        kind = self.kind[query]
+        parts = (
+            self.planes[kind * self.n + candidate],
+            self.activity[candidate],
+            self.embedded[kind],
+            self.warmth[query].unsqueeze(1),
+        )
+        return torch.cat(parts, 1)
+
+
+def nearest_names(state: GraphState, names: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """For each entity [D] the k entities with interactions whose names are most alike, and how much."""
+    seen = (state.tensors["interactions"][: state.entities] > 0).nonzero().squeeze(1)
+    text = state.tensors["text"]
+    cosine = text[names].double() @ text[seen].double().T  # [D, S]
+    # A name that reads the same is taken for the entity itself, which has nothing to learn from itself.
+    cosine = cosine.masked_fill((names.unsqueeze(1) == seen) | (cosine > 1 - 1e-5), -1)
+    # Whole numbers in double precision: ties go to the older entity, whatever else is in the batch.
+    order = (cosine * 1e6).round().long() * (seen.shape[0] + 1) - torch.arange(seen.shape[0], device=seen.device)
+    best = order.topk(min(k, seen.shape[0]), dim=1).indices
+    return seen[best], cosine.gather(1, best).clamp(min=0).float()
+
+
+def _counted(slots: Slots) -> tuple[Tensor, ...]:
+    return (
+        torch.ones_like(slots.count),
+        torch.log1p(slots.count),
+        torch.log1p(slots.fast),
+        torch.log1p(slots.slow),
+        1 / (1 + slots.age),
+    )
+
+
+def _mlp(inputs: int, hidden: int) -> nn.Sequential:
+    last = nn.Linear(hidden, 1)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, hidden), nn.GELU(), last)

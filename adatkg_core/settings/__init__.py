@@ -1,0 +1,41 @@
+"""TOML files, variables and flags; the configurations of models and the shipped ones."""
+
+from adatkg_core.settings.model_settings import (
+    Config,
+    ModelConfig,
+    Protocol,
+    RecallConfig,
+    TrainConfig,
+    choose_config,
+    config_file,
+    config_from_dict,
+    environment_overrides,
+    load_config,
+)
+from adatkg_core.settings.toml_files import (
+    config_files,
+    parse_value,
+    read_file,
+    read_section,
+    settings_of,
+    shipped_configs,
+)
+
+__all__ = [
+    "Config",
+    "ModelConfig",
+    "Protocol",
+    "RecallConfig",
+    "TrainConfig",
+    "choose_config",
+    "config_file",
+    "config_files",
+    "config_from_dict",
+    "environment_overrides",
+    "load_config",
+    "parse_value",
+    "read_file",
+    "read_section",
+    "settings_of",
+    "shipped_configs",
+]

@@ -1,0 +1,186 @@
+"""The whole state of one graph: tensors that grow by doubling, and a journal that can take a commit back.
+
+Rows beyond the catalog's length hold no interactions, so an unknown name can be read through one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from adatkg_core.errors import InputError
+from adatkg_core.settings import Config
+from adatkg_core.state.recurrence_tables import PAGE, PagedTable
+from adatkg_core.state.tensor_ops import grown
+
+MOVED = 16 << 20  # bytes copied to a device at once, a millisecond or two, while others wait for it
+
+Index = Any  # whatever indexes a tensor's first dimensions
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One tensor of the state: `rows` says what its first dimension counts."""
+
+    rows: str  # "entity", "fixed", or the name of a table whose slots it holds
+    shape: tuple[int, ...]
+    dtype: torch.dtype = torch.float32
+    fill: float = 0
+
+    def used(self, entities: int, pages: Mapping[str, int]) -> tuple[int, ...]:
+        """How many rows are in use, as a leading part of the tensor's shape; none where `shape` is all of it."""
+        if self.rows == "fixed":
+            return ()
+        return (entities if self.rows == "entity" else pages[self.rows] * PAGE,)
+
+
+def layout(config: Config, text_dim: int, n_relations: int) -> dict[str, Spec]:
+    """Every tensor of the state by name, for a configuration."""
+    model, recall = config.model, config.recall
+    ring = (model.chain_capacity,)
+    specs = {
+        "text": Spec("entity", (text_dim,)),
+        "interactions": Spec("entity", (), torch.int64),
+        "updates": Spec("entity", (), torch.int64),
+        "last_time": Spec("entity", (), torch.int64),
+        "ring_relation": Spec("entity", ring, torch.int32),
+        "ring_other": Spec("entity", ring, torch.int32),
+        "ring_time": Spec("entity", ring, torch.int32),
+        "cluster": Spec("entity", (), torch.int64),
+    }
+    if model.memory != "none":
+        shape = (model.ring, model.dim) if model.memory == "attention" else (model.dim,)
+        specs["memory"] = Spec("entity", shape)
+    if model.prior:
+        specs["prototype_sum"] = Spec("fixed", (model.codes, model.dim))
+        specs["prototype_weight"] = Spec("fixed", (model.codes,))
+    if recall.enabled:
+        specs["activity_fast"] = Spec("entity", ())
+        specs["activity_slow"] = Spec("entity", ())
+        specs |= _table_layout("pair", "entity", (recall.pair_slots // PAGE,))
+        for name in ("relation", "newcomer"):
+            specs |= _table_layout(name, "fixed", (2 * n_relations, recall.relation_slots // PAGE))
+    return specs
+
+
+def _table_layout(name: str, rows: str, pages: tuple[int, ...]) -> dict[str, Spec]:
+    whole = {
+        f"{name}_pages": Spec(rows, pages, torch.int32, fill=-1),
+        f"{name}_fill": Spec(rows, pages[:-1], torch.int32),
+    }
+    integers = {f"{name}_{part}": Spec(name, (), torch.int32) for part in ("relation", "other", "last")}
+    return whole | integers | {f"{name}_{part}": Spec(name, ()) for part in ("count", "fast", "slow")}
+
+
+class GraphState:
+    """The tensors of one graph, `entities` of whose rows are in use."""
+
+    def __init__(self, config: Config, text_dim: int, n_relations: int, device: torch.device) -> None:
+        self.config = config
+        self.n_relations = n_relations
+        self.device = device
+        self.entities = 0
+        self.pages = {"pair": 0, "relation": 0, "newcomer": 0}
+        self.layout = layout(config, text_dim, n_relations)
+        self.tensors: dict[str, Tensor] = {}
+        for name, spec in self.layout.items():
+            rows = () if spec.rows == "fixed" else (PAGE,)
+            self.tensors[name] = torch.full((*rows, *spec.shape), spec.fill, dtype=spec.dtype, device=device)
+        self._journal: list[tuple[str, Index, Tensor]] | None = None
+        self._journal_pages: dict[str, int] = {}
+
+    @property
+    def pair_table(self) -> PagedTable:
+        """What each entity did with whom."""
+        recall = self.config.recall
+        return PagedTable("pair", recall.pair_slots, recall.fast, recall.slow)
+
+    @property
+    def relation_table(self) -> PagedTable:
+        """Which entities stood at the far end of each relation."""
+        recall = self.config.recall
+        return PagedTable("relation", recall.relation_slots, recall.fast, recall.slow)
+
+    @property
+    def newcomer_table(self) -> PagedTable:
+        """As `relation_table`, of the interactions that newcomers had."""
+        recall = self.config.recall
+        return PagedTable("newcomer", recall.relation_slots, recall.fast, recall.slow)
+
+    def reserve(self, rows: int) -> None:
+        """Room for `rows` entities; the new rows are empty."""
+        for name, spec in self.layout.items():
+            if spec.rows == "entity":
+                self.tensors[name] = grown(self.tensors[name], rows, spec.fill)
+
+    def put(self, name: str, index: Index, values: Tensor) -> None:
+        """Write rows in place; inside a journal the old rows are kept for `rollback`."""
+        tensor = self.tensors[name]
+        if self._journal is not None:
+            self._journal.append((name, index, tensor[index].clone()))
+        tensor[index] = values
+
+    def claim_pages(self, table: str, count: int) -> int:
+        """The first of `count` fresh pages of a table."""
+        first = self.pages[table]
+        self.pages[table] = first + count
+        for name, spec in self.layout.items():
+            if spec.rows == table:
+                self.tensors[name] = grown(self.tensors[name], (first + count) * PAGE, spec.fill)
+        return first
+
+    def move(self, device: torch.device) -> Iterator[None]:
+        """Bring the tensors to a device, at most MOVED bytes between two yields; it is whole again at the end."""
+        for name, tensor in self.tensors.items():
+            there = torch.empty_like(tensor, device=device)
+            some = max(1, MOVED // tensor.element_size())
+            for old, new in zip(torch.split(tensor.reshape(-1), some), torch.split(there.view(-1), some), strict=True):
+                new.copy_(old)
+                yield
+            self.tensors[name] = there
+        self.device = device
+
+    def begin(self) -> None:
+        """From here on, writes can be taken back."""
+        self._journal, self._journal_pages = [], dict(self.pages)
+
+    def keep(self) -> None:
+        """The writes since `begin` stay."""
+        self._journal = None
+
+    def rollback(self) -> None:
+        """The state is bitwise what it was at `begin`."""
+        for name, index, old in reversed(self._journal or []):
+            self.tensors[name][index] = old
+        self.pages = dict(self._journal_pages)
+        self._journal = None
+
+    def reset(self) -> None:
+        """Forget every interaction; names and their text stay."""
+        for name, spec in self.layout.items():
+            if name not in ("text", "cluster"):
+                self.tensors[name].fill_(spec.fill)
+        self.pages = dict.fromkeys(self.pages, 0)
+
+    def export(self) -> dict[str, Tensor]:
+        """Copies of the rows in use, by name; with `load` this is the whole state."""
+        used = {name: spec.used(self.entities, self.pages) for name, spec in self.layout.items()}
+        return {name: self.tensors[name][tuple(map(slice, rows))].clone() for name, rows in used.items()}
+
+    def load(self, tensors: dict[str, Tensor], entities: int, pages: dict[str, int]) -> None:
+        """Take over what `export` gave, on this state's device."""
+        missing = sorted(set(self.layout) ^ set(tensors))
+        if missing:
+            raise InputError(f"state: tensors {', '.join(missing)} do not fit; it was made with another configuration")
+        for name, spec in self.layout.items():
+            found = tensors[name]
+            if found.shape != (*spec.used(entities, pages), *spec.shape) or found.dtype != spec.dtype:
+                raise InputError(f"state: tensor {name} has shape {tuple(found.shape)}; it belongs to another model")
+        self.entities, self.pages = entities, dict(pages)
+        for name, spec in self.layout.items():
+            rows = tensors[name].to(self.device, copy=True)
+            self.tensors[name] = rows if spec.rows == "fixed" else grown(rows, PAGE, spec.fill)

@@ -1,0 +1,36 @@
+"""Whether a bundle may answer for a graph: the one list of reasons against it, for the command and for the worker."""
+
+from __future__ import annotations
+
+from adatkg_core.errors import InputError
+from adatkg_core.messages import Verdict
+from adatkg_core.storage.artifact import require_finite
+from adatkg_core.storage.bundle import Bundle
+
+
+def unfit(candidate: Bundle, present: Bundle | None, graph: str, verdict: Verdict | None, forced: bool) -> str | None:
+    """Why this bundle must not answer for this graph; None if it may. Force overrides only a verdict."""
+    if candidate.graph != graph:
+        trained = f"for graph {candidate.graph}" if candidate.graph is not None else "for no graph"
+        return f"bundle {candidate.version} was made {trained}, not for {graph}; train one for {graph}"
+    try:
+        require_finite(candidate.model.state_dict(), f"bundle {candidate.version} of graph {graph}")
+    except InputError as error:
+        return str(error)
+    if present is not None:
+        # The log may hold facts of every relation that the present one knows.
+        known = set(candidate.relations)
+        missing = next((name for name in present.relations if name not in known), None)
+        if missing is not None:
+            return (
+                f"bundle {candidate.version} of graph {graph} lacks relation {missing!r} that the present one, "
+                f"{present.version}, knows; train it with that relation"
+            )
+    if verdict is not None and not verdict.better and not forced:
+        wanted = f" and had to be better by {verdict.margin:g}" if verdict.margin else ""
+        return (
+            f"bundle {candidate.version} of graph {graph} did worse than the one present when it was judged: "
+            f"{verdict.candidate:.4f} against {verdict.present:.4f} ({verdict.slice}){wanted}; promote it by force, "
+            "or train another"
+        )
+    return None

@@ -1,0 +1,104 @@
+"""Snapshots in a store: a graph's whole state with the place in the log from which it goes on."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+import structlog
+
+from adatkg_core.engine import Snapshot
+from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.storage.artifact import (
+    artifact_exists,
+    list_artifacts,
+    read_artifact,
+    remove_artifact,
+    safe_name,
+    sweep_partials,
+    write_artifact,
+)
+
+KIND = "snapshot"
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A state, the bundle that made it, and what of the log is in it.
+
+    `offset` is that of the next event to apply, in the stretch of log that `log` names; empty: in any that begins
+    anew. Facts up to the time `known_through` came from files: where the log brings them again, they are known already.
+    """
+
+    snapshot: Snapshot
+    graph: str
+    version: str
+    offset: int
+    known_through: int | None = None
+    log: str = ""
+
+
+def write_snapshot(url: str, saved: Saved) -> None:
+    """Write it so that a reader sees all of it or nothing."""
+    meta = {
+        "graph": saved.graph,
+        "version": saved.version,
+        "offset": saved.offset,
+        "known_through": saved.known_through,
+        "log": saved.log,
+        "engine": saved.snapshot.meta,
+    }
+    write_artifact(url, KIND, saved.snapshot.tensors, meta)
+
+
+def read_snapshot(url: str, device: str = "cpu") -> Saved:
+    """Read and check it; whatever is wrong with it is one line that says so."""
+    tensors, meta = read_artifact(url, KIND, device=device)
+    try:
+        snapshot = Snapshot(tensors, dict(meta["engine"]))
+        known = meta["known_through"]
+        return Saved(
+            snapshot,
+            str(meta["graph"]),
+            str(meta["version"]),
+            int(meta["offset"]),
+            None if known is None else int(known),
+            str(meta.get("log", "")),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"snapshot {url}: its description lacks {error}; it was made by another program") from error
+
+
+class SnapshotStore:
+    """The snapshots of one graph from one stretch of log, named so that the newest sorts last."""
+
+    def __init__(self, url: str, graph: str, stretch: str, keep: int = 3) -> None:
+        self._folder = posixpath.join(url, safe_name(graph), safe_name(stretch))
+        self._graph, self._keep = graph, keep
+
+    def save(self, saved: Saved) -> str:
+        """Write a snapshot, then remove the oldest beyond those that are kept; returns where it is.
+
+        One that is there already was made from the same log by the same bundle, so it is the same.
+        """
+        url = posixpath.join(self._folder, f"{saved.offset:020d}@{safe_name(saved.version)}")
+        if not artifact_exists(url):
+            write_snapshot(url, saved)
+        for old in list_artifacts(self._folder, KIND)[: -self._keep]:
+            remove_artifact(old)
+        sweep_partials(self._folder)
+        return url
+
+    def newest_first(self, version: str, device: str) -> Iterator[Saved]:
+        """The sound snapshots that this bundle made; a damaged one is named in the log and passed over."""
+        for url in reversed(list_artifacts(self._folder, KIND)):
+            offset, _, made_by = posixpath.basename(url).partition("@")
+            if unquote(made_by) != version:
+                continue
+            try:
+                yield read_snapshot(url, device)
+            except AdatkgError as error:
+                log.warning("snapshot_unusable", graph=self._graph, offset=offset, problem=str(error))

@@ -1,0 +1,14 @@
+"""Reading predictions, asking and publishing from programs."""
+
+from streams.client.client import Client, NoAnswer
+from streams.client.predictions import Forecast, Seen, decode_forecast
+from streams.client.sync_client import SyncClient
+
+__all__ = [
+    "Client",
+    "Forecast",
+    "NoAnswer",
+    "Seen",
+    "SyncClient",
+    "decode_forecast",
+]

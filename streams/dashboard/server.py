@@ -1,0 +1,51 @@
+"""All routes of the web page, behind one guard."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from adatkg_core.storage import ModelStore
+from streams.dashboard.admin_api import Keeping
+from streams.dashboard.entity_api import Entities
+from streams.dashboard.feed import Feed
+from streams.dashboard.live_api import Watching
+from streams.dashboard.security import Guard
+from streams.dashboard.timeouts import Patience
+from streams.kafka import Connection, Topics
+from streams.settings import StreamSettings
+from streams.worker import Host
+
+
+class Dashboard:
+    """Answers for one worker, whose `ready` and `on_device` it is given."""
+
+    def __init__(
+        self,
+        settings: StreamSettings,
+        group: str,
+        connection: Connection,
+        topics: Topics,
+        host: Host,
+        feed: Feed,
+        ready: Callable[[], bool],
+        on_device: Callable[..., Awaitable[Any]],
+    ) -> None:
+        self._guard, self._patience, store = Guard(settings), Patience(on_device), ModelStore(settings.models)
+        self._watching = Watching(settings, group, feed, self._patience, ready)
+        self._entities = Entities(connection, topics, store, host, feed, self._patience)
+        self._keeping = Keeping(connection, topics, store, self._guard, self._patience)
+
+    def add_to(self, app: web.Application) -> None:
+        """Add routes and guard to the web application before it starts."""
+        app.middlewares.append(self._guard.middleware)
+        for part in (self._watching, self._entities, self._keeping):
+            part.add_to(app.router)
+
+    async def close(self) -> None:
+        """End what is under way, so that nobody who looks keeps the worker from ending."""
+        self._patience.close()
+        await self._watching.close()
+        await self._entities.close()

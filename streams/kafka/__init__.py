@@ -1,0 +1,42 @@
+"""How Kafka is reached, which topics there are, and how logs are read and written; knows no Faust."""
+
+from streams.kafka.announcer import announce
+from streams.kafka.connection import Connection, connection_from
+from streams.kafka.entry_check import check_entry, knock
+from streams.kafka.headers import header
+from streams.kafka.log_reader import LogReader, Record, open_log
+from streams.kafka.partitions import partition_of
+from streams.kafka.producer import Message, Sender
+from streams.kafka.topics import (
+    BOOTSTRAP_MS,
+    LARGEST_MESSAGE,
+    EventLog,
+    Topics,
+    ensure_topics,
+    event_log,
+    topics_from,
+    unreachable,
+)
+
+__all__ = [
+    "BOOTSTRAP_MS",
+    "LARGEST_MESSAGE",
+    "Connection",
+    "EventLog",
+    "LogReader",
+    "Message",
+    "Record",
+    "Sender",
+    "Topics",
+    "announce",
+    "check_entry",
+    "connection_from",
+    "ensure_topics",
+    "event_log",
+    "header",
+    "knock",
+    "open_log",
+    "partition_of",
+    "topics_from",
+    "unreachable",
+]

@@ -1,0 +1,31 @@
+"""Tells the workers which bundle answers for a graph, and which was only tried."""
+
+from __future__ import annotations
+
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+
+from adatkg_core.errors import AdatkgError
+from adatkg_core.messages import Announcement, encode_announcement
+from streams.kafka.connection import Connection
+from streams.kafka.topics import Topics, unreachable
+
+_PATIENCE = 30.0  # seconds until every replica has the announcement, as long as a broker needs to come back
+
+
+def announce(connection: Connection, topics: Topics, announcement: Announcement) -> None:
+    """Publish an announcement; returns when the brokers keep it. The store must hold true what it says already."""
+    try:
+        producer = KafkaProducer(**connection.producer(), client_id="adatkg-announce", acks="all")
+    except KafkaError as error:
+        raise unreachable(connection, error) from error
+    try:
+        body = encode_announcement(announcement)
+        producer.send(topics.models, key=announcement.key, value=body).get(_PATIENCE)
+    except KafkaError as error:
+        raise AdatkgError(
+            f"{topics.models} at {connection.bootstrap}: bundle {announcement.version} of graph {announcement.graph} "
+            f"was not announced ({error}); check the broker and try again"
+        ) from error
+    finally:
+        producer.close(timeout=_PATIENCE)

@@ -1,0 +1,117 @@
+"""Reading stretches of the log beside the consumer group: for catching up, resuming, training and dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+
+from adatkg_core.errors import AdatkgError
+from streams.kafka.connection import Connection
+from streams.kafka.topics import BOOTSTRAP_MS, unreachable
+
+PATIENCE = 60.0  # seconds without a single record before a stretch that should have more is given up
+_POLL_MS = 500
+_POLL_RECORDS = 2_000
+_FETCH_BYTES = 16 << 20  # of one partition at once; a stretch is read to its end, so few large answers are best
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A message and where it stands."""
+
+    partition: int
+    offset: int
+    timestamp: int  # milliseconds
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+
+    def header(self, name: str) -> str | None:
+        """The first header of this name, as text."""
+        return next((value.decode(errors="replace") for key, value in self.headers if key == name), None)
+
+
+class LogReader:
+    """Reads any stretch of one topic; belongs to no group and commits nothing. For one thread at a time."""
+
+    def __init__(self, connection: Connection, topic: str, consumer: KafkaConsumer) -> None:
+        self._connection, self._topic, self._consumer = connection, topic, consumer
+
+    def partitions(self) -> list[int]:
+        """The topic's partitions; none when there is no such topic."""
+        return sorted(self._consumer.partitions_for_topic(self._topic) or ())
+
+    def bounds(self, partition: int) -> tuple[int, int]:
+        """The first offset that is still kept and the offset that the next message will get."""
+        place = TopicPartition(self._topic, partition)
+        first = self._consumer.beginning_offsets([place])[place]
+        return int(first), int(self._consumer.end_offsets([place])[place])
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[Record]:
+        """The records from `start` up to but not including `end`, as far as they are still kept."""
+        if start >= end:
+            return
+        place = TopicPartition(self._topic, partition)
+        self._consumer.assign([place])
+        self._consumer.seek(place, start)
+        waited = 0.0
+        while (self._position(place) or start) < end:
+            batch = self._poll(place)
+            waited = 0.0 if batch else waited + _POLL_MS / 1000
+            if waited > PATIENCE:
+                raise AdatkgError(
+                    f"{self._topic}, partition {partition}: nothing came for {PATIENCE:.0f} s before offset {end}; "
+                    f"check the broker at {self._connection.bootstrap}"
+                )
+            for message in batch:
+                if message.offset >= end:
+                    return
+                yield Record(
+                    partition, message.offset, message.timestamp, message.key, message.value, tuple(message.headers)
+                )
+
+    def _position(self, place: TopicPartition) -> int | None:
+        try:
+            position: int | None = self._consumer.position(place)  # None while it is not known yet
+        except KafkaError as error:
+            raise self._failed(error) from error
+        return position
+
+    def _poll(self, place: TopicPartition) -> Sequence[Any]:
+        try:
+            batch: Sequence[Any] = self._consumer.poll(_POLL_MS, _POLL_RECORDS).get(place, ())
+        except KafkaError as error:
+            raise self._failed(error) from error
+        return batch
+
+    def _failed(self, error: KafkaError) -> AdatkgError:
+        return AdatkgError(f"{self._topic} at {self._connection.bootstrap}: reading failed ({error}); check the broker")
+
+
+@contextmanager
+def open_log(connection: Connection, topic: str) -> Iterator[LogReader]:
+    """A reader of one topic; a broker that fails becomes an error that names it."""
+    try:
+        consumer = KafkaConsumer(
+            **connection.client(),
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=_FETCH_BYTES,
+            bootstrap_timeout_ms=BOOTSTRAP_MS,
+            client_id="adatkg-reader",
+        )
+    except KafkaError as error:
+        raise unreachable(connection, error) from error
+    try:
+        reader = LogReader(connection, topic, consumer)
+        try:
+            yield reader
+        except KafkaError as error:
+            raise reader._failed(error) from error
+    finally:
+        consumer.close()

@@ -1,0 +1,113 @@
+"""What Prometheus reads from a worker."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter as Counts
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from streams.worker.graph_host import Look
+
+CONTENT_TYPE = "text/plain; version=0.0.4"  # what generate_latest writes; the web server adds the character set
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_SIZES = (1, 4, 16, 64, 128, 256, 512, 1024, 4096)
+
+
+class Metrics:
+    """One worker's metrics, in a registry of their own so that a process can hold several workers."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.events = Counter("adatkg_events", "Events taken in, by kind", ["graph", "kind"], registry=registry)
+        self.predictions = Counter("adatkg_predictions", "Queries answered", ["graph"], registry=registry)
+        self.dead_letters = Counter(
+            "adatkg_dead_letters", "Events that could not be processed", ["graph", "reason"], registry=registry
+        )
+        self.lag = Gauge("adatkg_lag_events", "Events in the log not yet taken in", ["partition"], registry=registry)
+        self.batch = Histogram("adatkg_batch_size", "Events in a batch", buckets=_SIZES, registry=registry)
+        self.apply = Histogram("adatkg_apply_seconds", "Time to process a batch", buckets=_SECONDS, registry=registry)
+        self.answer = Histogram(
+            "adatkg_answer_seconds",
+            "From a query's arrival at this worker until its prediction is ready to be sent",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.snapshot = Histogram(
+            "adatkg_snapshot_seconds", "Time until a snapshot is durable", buckets=_SECONDS, registry=registry
+        )
+        self.snapshot_failures = Counter(
+            "adatkg_snapshot_failures", "Snapshots that could not be written", registry=registry
+        )
+        self.age = Gauge("adatkg_snapshot_age_seconds", "Age of the oldest event not yet durable", registry=registry)
+        self.state = Gauge("adatkg_state_bytes", "Tensors of a graph's state", ["graph"], registry=registry)
+        self.entities = Gauge("adatkg_entities", "Entities that a graph knows", ["graph"], registry=registry)
+        self.watermark = Gauge("adatkg_watermark", "The largest time seen", ["graph"], registry=registry)
+        self.swaps = Counter("adatkg_swaps", "Bundles taken over while running", ["graph"], registry=registry)
+        self.swap_seconds = Histogram(
+            "adatkg_swap_seconds", "From an announcement until its bundle answers", buckets=_SECONDS, registry=registry
+        )
+        self.swap_step = Histogram(
+            "adatkg_swap_step_seconds",
+            "Time for which one step of a swap has the device",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.refusals = Counter("adatkg_model_refusals", "Bundles that were not fit", ["graph"], registry=registry)
+        self.model = Gauge("adatkg_model_info", "The bundle that answers", ["graph", "version"], registry=registry)
+        self.score = Gauge(
+            "adatkg_prequential_score",
+            "Of the last queries whose answer came later as a fact",
+            ["graph", "slice", "measure"],
+            registry=registry,
+        )
+        self.heuristic = Gauge(
+            "adatkg_heuristic_score",
+            "Of the recurrency heuristic, to the same queries",
+            ["graph", "slice", "measure"],
+            registry=registry,
+        )
+        self.scored = Gauge(
+            "adatkg_prequential_queries", "Queries in that window", ["graph", "slice"], registry=registry
+        )
+        self.unsettled = Counter(
+            "adatkg_unsettled_queries",
+            "Queries that ended without a truth; they are in no score",
+            ["graph"],
+            registry=registry,
+        )
+        self._oldest: float | None = None  # when the oldest event came that is not durable yet
+        self.age.set_function(lambda: 0.0 if self._oldest is None else time.monotonic() - self._oldest)
+
+    def count(self, kinds: Mapping[str, Counts[str]]) -> None:
+        """Events by graph and kind."""
+        for graph, counts in kinds.items():
+            for kind, number in counts.items():
+                self.events.labels(graph, kind).inc(number)
+
+    def show(self, looks: Mapping[str, Look]) -> None:
+        """What there is to see of each graph; those that moved elsewhere are no longer shown."""
+        for gauge in (self.state, self.entities, self.watermark, self.model, self.score, self.heuristic, self.scored):
+            gauge.clear()
+        for graph, look in looks.items():
+            self.state.labels(graph).set(look.size)
+            self.entities.labels(graph).set(look.entities)
+            self.model.labels(graph, look.version).set(1)
+            if look.watermark is not None:
+                self.watermark.labels(graph).set(look.watermark)
+            for name, scores in look.scores.items():
+                self.scored.labels(graph, name).set(scores["count"] or 0)
+            for gauge, slices in ((self.score, look.scores), (self.heuristic, look.heuristic or {})):
+                for name, scores in slices.items():
+                    for measure, value in scores.items():
+                        if measure != "count" and value is not None:
+                            gauge.labels(graph, name, measure).set(value)
+
+    def durable_up_to(self, oldest: float | None) -> None:
+        """What came before this moment is durable; None: everything is."""
+        self._oldest = oldest
+
+    def page(self) -> bytes:
+        """The text that Prometheus scrapes."""
+        return generate_latest(self.registry)
