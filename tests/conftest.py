@@ -19,7 +19,7 @@ from streams.embedded_broker import Broker
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Where several processes share the tests."""
-    from tests.sharing import Sharing
+    from tests.support.scheduling import Sharing
 
     config.option.loadscopereorder = False
     return Sharing(config, log)
@@ -28,7 +28,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """There, the long ones come first."""
     if hasattr(config, "workerinput"):
-        from tests.sharing import by_duration
+        from tests.support.scheduling import by_duration
 
         items[:] = by_duration(items)
 
@@ -62,7 +62,7 @@ def _embedded(folder: Path) -> Iterator[str]:
 
 
 def _container(folder: Path) -> Iterator[str]:
-    from tests.containers.engine import build_kafka_image, kafka_container, require_engine
+    from tests.support.docker_engine import build_kafka_image, kafka_container, require_engine
 
     require_engine()
     with kafka_container(build_kafka_image(folder)) as address:

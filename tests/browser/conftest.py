@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.browser.live import Live, running_system
-from tests.browser.visit import Visit, chromium, visiting
+from tests.support.live_dashboard import Live, running_system
+from tests.support.visit import Visit, chromium, visiting
 
 
 # Not for the whole session: while it is open its event loop counts as running, and other tests want their own.

@@ -22,8 +22,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from adatkg_core.storage import ModelStore
 from streams.embedded_broker import Broker
-from tests.browser.visit import chromium, visiting
-from tests.end_to_end.world import World, until
+from tests.support.running_system import World, until
+from tests.support.visit import chromium, visiting
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 NAME = "icews14"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.visit import Visit
-from tests.end_to_end.world import GRAPH as SMALL
-from tests.end_to_end.world import VERSION
+from tests.support.running_system import GRAPH as SMALL
+from tests.support.running_system import VERSION
+from tests.support.visit import Visit
 
 RELATION = SMALL.relations[1]
 

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from playwright.sync_api import Route, expect
 
-from tests.browser.visit import Visit
+from tests.support.visit import Visit
 
 ROW: dict[str, Any] = {
     "id": "0-1",

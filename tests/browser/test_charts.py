@@ -7,9 +7,9 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.live import SECOND, TOKEN, Live
-from tests.browser.visit import Visit, visiting
-from tests.end_to_end.world import VERSION
+from tests.support.live_dashboard import SECOND, TOKEN, Live
+from tests.support.running_system import VERSION
+from tests.support.visit import Visit, visiting
 
 STATES = "[...document.querySelectorAll('.tile .chart')].map(chart => chart.dataset.state)"
 PNG = b"\x89PNG"

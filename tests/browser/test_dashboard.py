@@ -8,10 +8,10 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.live import NOT_JSON, ODD, ODD_NAMES, ODD_RELATIONS, SECOND, TOKEN, UNKNOWN, WORSE, Live
-from tests.browser.visit import Visit, visiting
-from tests.end_to_end.world import GRAPH as SMALL
-from tests.end_to_end.world import VERSION, World, stream_of
+from tests.support.live_dashboard import NOT_JSON, ODD, ODD_NAMES, ODD_RELATIONS, SECOND, TOKEN, UNKNOWN, WORSE, Live
+from tests.support.running_system import GRAPH as SMALL
+from tests.support.running_system import VERSION, World, stream_of
+from tests.support.visit import Visit, visiting
 
 ODD_PATH = quote(ODD, safe="")
 

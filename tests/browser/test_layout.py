@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.live import SECOND, TOKEN, Live
-from tests.browser.visit import Visit, visiting
-from tests.end_to_end.world import GRAPH, VERSION
+from tests.support.live_dashboard import SECOND, TOKEN, Live
+from tests.support.running_system import GRAPH, VERSION
+from tests.support.visit import Visit, visiting
 
 WIDTHS = [390, 768, 1280, 1440, 1920]
 LAYOUT = (Path(__file__).parent / "layout.js").read_text("utf-8")

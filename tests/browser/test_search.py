@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.visit import Visit
+from tests.support.visit import Visit
 
 
 @pytest.mark.parametrize("route", ["#/", "#/ask/g", "#/models/g", "#/entity/g/Nobody", "#/deadletters"])

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.live import ODD, ODD_NAMES, Live
-from tests.browser.visit import PHONE, Visit, visiting
+from tests.support.live_dashboard import ODD, ODD_NAMES, Live
+from tests.support.visit import PHONE, Visit, visiting
 
 # Each page, and what is there when it has all that it shows. The odd graph's facts hold still.
 PAGES = {

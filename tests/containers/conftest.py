@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.containers.engine import build_kafka_image, build_product_image, kafka_container, require_engine
+from tests.support.docker_engine import build_kafka_image, build_product_image, kafka_container, require_engine
 
 
 @pytest.fixture(scope="session")

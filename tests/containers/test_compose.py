@@ -12,7 +12,7 @@ from kafka import KafkaAdminClient
 
 from streams.embedded_broker import choose_port
 from streams.kafka import Topics
-from tests.containers.engine import Compose, run
+from tests.support.docker_engine import Compose, run
 
 pytestmark = pytest.mark.timeout(900)  # the first test builds the images
 GRAPH = "small"

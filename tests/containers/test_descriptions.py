@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from streams.worker import Metrics
-from tests.containers.engine import FOLDER
+from tests.support.docker_engine import FOLDER
 
 SERVICES: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text("utf-8"))["services"]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.containers.engine import run
+from tests.support.docker_engine import run
 
 pytestmark = pytest.mark.timeout(900)  # the first test builds the image
 

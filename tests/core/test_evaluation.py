@@ -20,7 +20,7 @@ from adatkg_core.metrics import rank_targets
 from adatkg_core.metrics.scores import METRICS
 from adatkg_core.model import Recurrency, score_together
 from adatkg_core.model.recurrency import SAME_PAIR, SAME_RELATION
-from tests.core.small import CONFIGURATIONS, ENCODER, shared_model, small_config, small_graph, small_model
+from tests.support.small_graph import CONFIGURATIONS, ENCODER, shared_model, small_config, small_graph, small_model
 
 Row = tuple[int, int, int, int]  # subject, relation (r + R asks backwards), answer, time
 

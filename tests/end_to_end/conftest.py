@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.world import World
+from tests.support.running_system import World
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from kafka import KafkaProducer
 from adatkg_core.messages import Unusable as Bad
 from adatkg_core.messages import decode_event, encode_fact, encode_query
 from adatkg_core.messages.events import encode_tick
-from tests.end_to_end.world import GRAPH, World, ids_of, stream_of, until
+from tests.support.running_system import GRAPH, World, ids_of, stream_of, until
 
 MUTATIONS = 10_000
 RELATION = GRAPH.relations[0]

@@ -10,7 +10,7 @@ import pytest
 
 from adatkg_core.datasets import synthesize
 from streams.embedded_broker import Broker
-from tests.end_to_end.world import World, assert_same_answer, ids_of, offline, small_bundle, stream_of, until
+from tests.support.running_system import World, assert_same_answer, ids_of, offline, small_bundle, stream_of, until
 
 AWAY = 60.0  # seconds
 LONG = synthesize(120, 5, 40, 40, seed=6)

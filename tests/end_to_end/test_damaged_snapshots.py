@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.small import assert_same_snapshot
-from tests.end_to_end.world import GRAPH, World, assert_same_answer, ids_of, stream_of
+from tests.support.running_system import GRAPH, World, assert_same_answer, ids_of, stream_of
+from tests.support.small_graph import assert_same_snapshot
 
 HALF = len(GRAPH.facts) // 2
 

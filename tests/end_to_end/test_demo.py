@@ -33,7 +33,7 @@ from adatkg_core.datasets import load_dataset
 from adatkg_core.runtime import Stop
 from streams.embedded_broker import Broker
 from streams.kafka import Connection, Topics, open_log
-from tests.end_to_end.asking import ask_in_every_form
+from tests.support.asking import ask_in_every_form
 
 PATIENCE = 280.0  # seconds for a run, on a machine that does other things too
 FIRST, LAST = 8, 15

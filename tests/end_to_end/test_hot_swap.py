@@ -17,8 +17,7 @@ from adatkg_core.datasets import synthesize
 from adatkg_core.messages import Announcement, Verdict
 from adatkg_core.storage import Bundle, ModelStore, read_artifact, write_artifact
 from streams.kafka import announce
-from tests.core.small import small_config, small_model
-from tests.end_to_end.world import (
+from tests.support.running_system import (
     GRAPH,
     VERSION,
     Event,
@@ -30,6 +29,7 @@ from tests.end_to_end.world import (
     stream_of,
     until,
 )
+from tests.support.small_graph import small_config, small_model
 
 LONG = synthesize(120, 5, 60, 40, seed=5)
 OTHER = Bundle(small_model(small_config(), seed=9), GRAPH.relations, (), "small-2")

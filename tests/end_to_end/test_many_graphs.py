@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from streams.kafka import partition_of
-from tests.end_to_end.world import GRAPH, Event, Worker, World, assert_same_answer, ids_of, stream_of, until
+from tests.support.running_system import GRAPH, Event, Worker, World, assert_same_answer, ids_of, stream_of, until
 
 HALF = len(GRAPH.facts) // 2
 

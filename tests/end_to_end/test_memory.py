@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from adatkg_core.messages import encode_fact, encode_query
-from tests.end_to_end.world import GRAPH, Event, World, until
+from tests.support.running_system import GRAPH, Event, World, until
 
 EVENTS = 20_000  # in each of four stretches
 GROWTH = 24 << 20  # bytes over the last two of them; what is held until a snapshot comes and goes

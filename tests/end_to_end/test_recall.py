@@ -8,7 +8,7 @@ import orjson
 
 from adatkg_core.datasets import synthesize, write_dataset
 from adatkg_core.storage import ModelStore
-from tests.end_to_end.world import World, assert_same_answer, ids_of, offline, stream_of
+from tests.support.running_system import World, assert_same_answer, ids_of, offline, stream_of
 
 DATA = synthesize(60, 4, 30, 20, seed=5)
 # As it is shipped, but for the language model and the epochs, so that it takes seconds.

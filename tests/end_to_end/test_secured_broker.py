@@ -13,8 +13,8 @@ import pytest
 from adatkg_core.datasets import write_dataset
 from adatkg_core.errors import AdatkgError
 from streams.kafka import Topics, connection_from, ensure_topics
-from tests.end_to_end.secured import WAYS, Secured, secured_broker
-from tests.end_to_end.world import GRAPH, VERSION, World, until
+from tests.support.running_system import GRAPH, VERSION, World, until
+from tests.support.secured_broker import WAYS, Secured, secured_broker
 
 RELATION, SUBJECT = GRAPH.relations[0], GRAPH.entities[0]
 QUICK = {"model.dim": 16, "model.heads": 2, "model.encoder": "hash:24", "train.burn_in": 0.0}

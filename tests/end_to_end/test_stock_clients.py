@@ -14,8 +14,8 @@ import pytest
 
 from adatkg_core.messages import encode_fact, encode_query
 from streams.client import Client
-from tests.core.small import small_graph
-from tests.end_to_end.world import World
+from tests.support.running_system import World
+from tests.support.small_graph import small_graph
 
 SCRIPTS = Path(__file__).parent / "stock"
 CLIENTS = {"kafka-python": SCRIPTS / "kafka_python.py", "confluent-kafka": SCRIPTS / "confluent.py"}

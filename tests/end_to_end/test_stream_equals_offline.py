@@ -14,7 +14,7 @@ from adatkg.main import app
 from adatkg_core.datasets import load_dataset
 from adatkg_core.messages import encode_fact, encode_query
 from streams import Client
-from tests.end_to_end.world import GRAPH, World, assert_same_answer, ids_of, stream_of, until
+from tests.support.running_system import GRAPH, World, assert_same_answer, ids_of, stream_of, until
 
 RELATION = GRAPH.relations[0]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from adatkg_core.datasets import synthesize
-from tests.core.small import assert_same_snapshot
-from tests.end_to_end.world import GRAPH, Event, World, assert_same_answer, ids_of, stream_of, until
+from tests.support.running_system import GRAPH, Event, World, assert_same_answer, ids_of, stream_of, until
+from tests.support.small_graph import assert_same_snapshot
 
 KILLS = 10
 LONG = synthesize(120, 5, 60, 40, seed=5)

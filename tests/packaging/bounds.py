@@ -17,22 +17,22 @@ from tests.packaging.build import ROOT, UV, Command, build
 ENDS = {"lowest": "lowest-direct", "newest": "highest"}  # as uv calls them
 # Together they encode names, train, store, import nothing from the checkout, and run broker, worker and client.
 TESTS = (
-    "tests/cli/test_models.py",
-    "tests/cli/test_train_evaluate.py",
-    "tests/core/test_bundle.py",
-    "tests/core/test_encoder.py",
-    "tests/core/test_engine.py",
-    "tests/core/test_store.py",
+    "tests/adatkg/commands/test_models.py",
+    "tests/adatkg/commands/test_train_evaluate.py",
+    "tests/core/storage/test_bundle.py",
+    "tests/core/text/test_encoder.py",
+    "tests/core/engine/test_engine.py",
+    "tests/core/storage/test_artifact.py",
     "tests/end_to_end/test_hot_swap.py",
     "tests/end_to_end/test_worker_killed.py",
     "tests/replay/test_publisher.py",
-    "tests/streams/test_client.py",
-    "tests/streams/test_dashboard_routes.py",
-    "tests/streams/test_java.py",
-    "tests/streams/test_kafka_jars.py",
-    "tests/trainer/test_from_log.py",
-    "tests/trainer/test_lease.py",
-    "tests/trainer/test_training.py",
+    "tests/streams/client/test_client.py",
+    "tests/streams/dashboard/test_server.py",
+    "tests/streams/embedded_broker/test_java.py",
+    "tests/streams/embedded_broker/test_jars.py",
+    "tests/trainer/retrain/test_rounds.py",
+    "tests/trainer/retrain/test_lease.py",
+    "tests/trainer/fit/test_loop.py",
 )
 
 

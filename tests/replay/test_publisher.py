@@ -28,8 +28,8 @@ from replay import Choice, ReplaySequence, publish, publisher, resume, resume_po
 from streams.embedded_broker import Broker
 from streams.kafka import Connection, Record, Topics, ensure_topics, open_log, partition_of
 from streams.kafka.topics import DEFAULT_PARTITIONS
-from tests.core.small import small_graph
-from tests.replay.graphs import by_definition
+from tests.support.replay_graphs import by_definition
+from tests.support.small_graph import small_graph
 
 ASKING = Choice("small", queries=True, k=3)
 PATIENCE = 60.0  # seconds after which something that should happen at once will not happen

@@ -20,8 +20,8 @@ from adatkg_core.messages import Question, decode_event
 from adatkg_core.metrics import TimeFilter
 from adatkg_core.state import both_sides
 from replay import Choice, ReplaySequence
-from tests.core.small import fresh_engine, play, small_graph
-from tests.replay.graphs import ENTITIES, RELATIONS, by_definition, choices, data_sets
+from tests.support.replay_graphs import ENTITIES, RELATIONS, by_definition, choices, data_sets
+from tests.support.small_graph import fresh_engine, play, small_graph
 
 GRAPH = make_dataset("plain", ENTITIES, RELATIONS, np.array([[0, 0, 1, 3], [0, 0, 2, 3], [4, 1, 5, 7], [4, 1, 5, 10]]))
 WHOLE = Choice("plain", queries=True)
