@@ -16,7 +16,7 @@ from typing import IO
 import fsspec
 
 from adatkg_core.datasets.dataset import Dataset
-from adatkg_core.datasets.load import load_folder
+from adatkg_core.datasets.folder import load_folder
 from adatkg_core.errors import AdatkgError, InputError
 
 _BLOCK = 1 << 20

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
-from adatkg_core.datasets.dataset import Dataset, dataset_of_ticks, make_dataset
-from adatkg_core.datasets.layouts import USUAL, detect
+from adatkg_core.datasets.dataset import Dataset
+from adatkg_core.datasets.folder import load_folder
+from adatkg_core.datasets.layouts import USUAL
 from adatkg_core.datasets.packed import unpack
 from adatkg_core.errors import InputError
 
@@ -31,15 +31,3 @@ def load_dataset(name_or_path: str) -> Dataset:
     if not folder.is_dir():
         raise InputError(f"{folder} is a file: give the folder that holds {USUAL}")
     return load_folder(folder)
-
-
-def load_folder(folder: Path) -> Dataset:
-    """Read a folder in any of the layouts that benchmarks are published in; a train file alone is enough."""
-    layout = detect(folder)
-    read = layout.read(folder)
-    name, times = folder.resolve().name, read.times
-    if times.granularity is None:
-        dataset = make_dataset(name, read.entities, read.relations, read.facts)
-    else:
-        dataset = dataset_of_ticks(name, read.entities, read.relations, read.facts, times.clock, times.granularity)
-    return replace(dataset, layout=layout.name, notes=read.notes)

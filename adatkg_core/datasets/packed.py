@@ -16,7 +16,7 @@ import numpy as np
 
 from adatkg_core.clock import clock_from_dict
 from adatkg_core.datasets.dataset import Dataset
-from adatkg_core.datasets.load import load_folder
+from adatkg_core.datasets.folder import load_folder
 from adatkg_core.errors import InputError
 
 _PRESET = 9 | lzma.PRESET_EXTREME

@@ -1,7 +1,7 @@
 """The engine: one graph's live state and the answers read from it, offline and online alike."""
 
 from adatkg_core.engine.admission import object_to_fact, object_to_time
-from adatkg_core.engine.commit import commit
+from adatkg_core.engine.commit import commit_facts
 from adatkg_core.engine.engine import CHUNK, Engine, Observed, Snapshot
 from adatkg_core.engine.entity_profile import Portrait, portray
 
@@ -11,7 +11,7 @@ __all__ = [
     "Observed",
     "Portrait",
     "Snapshot",
-    "commit",
+    "commit_facts",
     "object_to_fact",
     "object_to_time",
     "portray",

@@ -14,7 +14,7 @@ from adatkg_core.state import GraphState, append_to_chains, both_sides
 
 
 @torch.no_grad()
-def commit(model: AdaTKG, state: GraphState, facts: Tensor, time: int) -> LastUpdate | None:
+def commit_facts(model: AdaTKG, state: GraphState, facts: Tensor, time: int) -> LastUpdate | None:
     """Take in the facts [n, 3] of one time, n > 0. The model must be in evaluation mode."""
     entity, relation, other = both_sides(facts, state.n_relations)
     last = None

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.engine.admission import Objection, admit, object_to_relation, object_to_time
-from adatkg_core.engine.commit import commit
+from adatkg_core.engine.commit import commit_facts
 from adatkg_core.engine.ranked_lists import exact_ranks, recurrent_lists, top_lists
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Prediction, Query, Recurrent, Refusal
@@ -277,7 +277,7 @@ class Engine:
             assert self.watermark is not None
             self.state.begin()
             try:
-                commit(self.model, self.state, self._pending[: self._n_pending], self.watermark)
+                commit_facts(self.model, self.state, self._pending[: self._n_pending], self.watermark)
             except BaseException:
                 self.state.rollback()
                 raise

@@ -1,22 +1,65 @@
-"""How Kafka is reached, which topics there are, and how logs are read and written; knows no Faust."""
+"""How Kafka is reached, which topics there are, and how logs are read and written; knows no Faust.
 
-from streams.kafka.announcer import announce
-from streams.kafka.connection import Connection, connection_from
-from streams.kafka.entry_check import check_entry, knock
-from streams.kafka.headers import header
-from streams.kafka.log_reader import LogReader, Record, open_log
-from streams.kafka.partitions import partition_of
-from streams.kafka.producer import Message, Sender
-from streams.kafka.topics import (
-    BOOTSTRAP_MS,
-    LARGEST_MESSAGE,
-    EventLog,
-    Topics,
-    ensure_topics,
-    event_log,
-    topics_from,
-    unreachable,
-)
+The public names are imported when first used: the client needs one of the two Kafka libraries, not both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from adatkg_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from streams.kafka.announcer import announce
+    from streams.kafka.connection import Connection, connection_from
+    from streams.kafka.entry_check import check_entry, knock
+    from streams.kafka.headers import header
+    from streams.kafka.log_reader import LogReader, Record, open_log
+    from streams.kafka.partitions import partition_of
+    from streams.kafka.producer import Message, Sender
+    from streams.kafka.topics import (
+        BOOTSTRAP_MS,
+        LARGEST_MESSAGE,
+        EventLog,
+        Topics,
+        ensure_topics,
+        event_log,
+        topics_from,
+        unreachable,
+    )
+
+_HOME = {
+    "streams.kafka.announcer": ("announce",),
+    "streams.kafka.connection": (
+        "Connection",
+        "connection_from",
+    ),
+    "streams.kafka.entry_check": (
+        "check_entry",
+        "knock",
+    ),
+    "streams.kafka.headers": ("header",),
+    "streams.kafka.log_reader": (
+        "LogReader",
+        "Record",
+        "open_log",
+    ),
+    "streams.kafka.partitions": ("partition_of",),
+    "streams.kafka.producer": (
+        "Message",
+        "Sender",
+    ),
+    "streams.kafka.topics": (
+        "BOOTSTRAP_MS",
+        "LARGEST_MESSAGE",
+        "EventLog",
+        "Topics",
+        "ensure_topics",
+        "event_log",
+        "topics_from",
+        "unreachable",
+    ),
+}
 
 __all__ = [
     "BOOTSTRAP_MS",
@@ -40,3 +83,5 @@ __all__ = [
     "topics_from",
     "unreachable",
 ]
+
+__getattr__ = lazy_names(__name__, _HOME)

@@ -63,7 +63,7 @@ def test_what_the_pages_say_in_comments_to_the_tests_shows_nowhere(built: tuple[
 
 @pytest.mark.parametrize("name", ["accent", "text", "muted", "line"])
 def test_the_site_has_the_colours_of_the_dashboard(name: str) -> None:
-    dashboard = (REPOSITORY / "streams" / "static" / "style.css").read_text("utf-8")
+    dashboard = (REPOSITORY / "streams" / "dashboard" / "static" / "style.css").read_text("utf-8")
     pair = re.search(rf"--{name}: light-dark\((#\w+), (#\w+)\)", dashboard)
     assert pair is not None
     light, _, dark = (REPOSITORY / "docs" / "stylesheets" / "colours.css").read_text("utf-8").partition('"slate"')

@@ -113,7 +113,7 @@ def test_a_worker_killed_in_the_middle_of_a_swap_comes_back_with_the_new_bundle(
 
 def with_nan(place: Path) -> None:
     tensors, meta = read_artifact(place, "bundle")
-    name = next(iter(tensors))
+    name = next(name for name, tensor in tensors.items() if tensor.is_floating_point())
     tensors[name] = torch.full_like(tensors[name], torch.nan)
     write_artifact(place, "bundle", tensors, meta, replace=True)
 

@@ -12,10 +12,10 @@ PACKAGES = ("adatkg", "adatkg_benchmarks", "adatkg_core", "replay", "streams", "
 DATA = (
     "*/py.typed",
     "adatkg_benchmarks/limits.json",
-    "adatkg_core/configs/*.toml",
-    "adatkg_core/data/icews14/*",
-    "streams/kafka.lock",
-    "streams/static/*",
+    "adatkg_core/settings/shipped/*.toml",
+    "adatkg_core/datasets/shipped/icews14/*",
+    "streams/embedded_broker/jars.lock",
+    "streams/dashboard/static/*",
 )
 SOURCES = ("adatkg", "adatkg_core", "benchmarks", "docs", "replay", "streams", "tests", "trainer")
 BESIDE = (

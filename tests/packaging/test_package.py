@@ -61,7 +61,7 @@ def test_the_wheel_holds_the_packages_whole_and_nothing_else(wheel: Path) -> Non
     inside = {name for name in digests(wheel) if not PurePosixPath(name).parts[0].endswith(".dist-info")}
     assert inside == {f"{package}/{file}" for package, folder in PLACES.items() for file in files_of(folder)}
     assert strays(wheel) == []
-    assert {f"adatkg_core/configs/{name}.toml" for name in shipped_configs()} <= inside
+    assert {f"adatkg_core/settings/shipped/{name}.toml" for name in shipped_configs()} <= inside
 
 
 def test_the_sdist_builds_the_same_wheel_and_holds_nothing_stray(wheel: Path, sdist: Path, tmp_path: Path) -> None:

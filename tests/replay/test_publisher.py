@@ -211,11 +211,12 @@ def test_a_stop_before_the_begin_publishes_nothing(connection: Connection, topic
 
 
 def test_kills_at_any_moment_leave_no_gap_and_no_repeat(connection: Connection, topics: Topics) -> None:
-    choice = Choice("icews14", queries=True, last=40)
+    choice = Choice("icews14", queries=True, last=100)
     sequence = ReplaySequence(load_dataset("icews14"), choice)
+    # Far more than is published until the last of the kills, so that each meets a replay at work.
     source, reached = random.Random(7), 0
     for _ in range(3):
-        with command(connection, topics, "icews14", "--queries", "--to", "40", "--resume") as process:
+        with command(connection, topics, "icews14", "--queries", "--to", "100", "--resume") as process:
             await_messages(connection, topics, "icews14", reached + source.randint(1, 5_000))
             time.sleep(source.random() * 0.05)
             process.kill()
@@ -223,7 +224,7 @@ def test_kills_at_any_moment_leave_no_gap_and_no_repeat(connection: Connection, 
         start = resume_position(sequence, connection, topics.events)
         assert reached < start <= len(sequence)
         reached = start
-    with command(connection, topics, "icews14", "--queries", "--to", "40", "--resume") as process:
+    with command(connection, topics, "icews14", "--queries", "--to", "100", "--resume") as process:
         printed, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, errors
     result = json.loads(printed)

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from adatkg_core.datasets import Dataset, Facts, by_first_appearance, facts_by_time
-from adatkg_core.engine import Engine, commit
+from adatkg_core.engine import Engine, commit_facts
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.evaluation import measure, summarize
 from adatkg_core.metrics import TimeFilter
@@ -158,7 +158,7 @@ def _epoch(
             total += loss.detach() * len(subject)
             done += len(subject)
         model.eval()
-        last = commit(model, state, happened, time)
+        last = commit_facts(model, state, happened, time)
         report("train", done, 2 * len(lessons))
     if not math.isfinite(total.item()):
         raise AdatkgError("training diverged: the loss is not a number; lower train.lr")

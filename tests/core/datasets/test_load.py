@@ -81,7 +81,7 @@ def test_what_was_known_at_a_time_has_its_newest_times_as_valid_and_no_test(icew
 
 
 def test_shipped_icews14_is_small_and_loads_at_once() -> None:
-    files = (Path(__file__).parents[3] / "adatkg_core" / "data" / "icews14").iterdir()
+    files = (Path(__file__).parents[3] / "adatkg_core" / "datasets" / "shipped" / "icews14").iterdir()
     assert sum(file.stat().st_size for file in files) < 400_000
     started = time.perf_counter()
     load_dataset("ICEWS14")

@@ -560,7 +560,7 @@ def test_an_encoder_of_another_width_is_refused() -> None:
 
 @each_configuration
 def test_a_state_that_moves_is_bitwise_the_same_and_goes_in_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adatkg_core.state.MOVED", 4_096)
+    monkeypatch.setattr("adatkg_core.state.graph_state.MOVED", 4_096)
     engine = engine_with_past(name)
     engine.observe([Fact(KNOWN[0], RELATIONS[0], NEW[0], NOW + 1)])
     wanted, size = engine.snapshot(), sum(tensor.nbytes for tensor in engine.state.tensors.values())

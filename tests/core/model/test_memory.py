@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from adatkg_core.engine import commit
+from adatkg_core.engine import commit_facts
 from adatkg_core.model import AdaTKG, Ema
 from adatkg_core.model.memory import Attention, Gate, Members, MemoryOperator, memory_operator
 from adatkg_core.settings import Config
@@ -156,9 +156,9 @@ def facts(*rows: tuple[int, int, int]) -> Tensor:
 def test_a_commit_touches_only_the_memories_of_those_who_took_part(name: str) -> None:
     model = small_model(configured(name), entities=ENTITIES)
     state = graph_of(model)
-    commit(model, state, facts((0, 0, 1), (2, 1, 3)), 1)
+    commit_facts(model, state, facts((0, 0, 1), (2, 1, 3)), 1)
     before = state.export()
-    commit(model, state, facts((0, 2, 4), (0, 1, 4)), 2)
+    commit_facts(model, state, facts((0, 2, 4), (0, 1, 4)), 2)
     now = state.export()
     took_part = torch.tensor([0, 4])
     others = torch.tensor([i for i in range(10) if i not in (0, 4)])
@@ -173,7 +173,7 @@ def test_a_commit_touches_only_the_memories_of_those_who_took_part(name: str) ->
 def test_interactions_of_one_commit_are_one_update_with_their_mean_signal(name: str) -> None:
     model = small_model(configured(name), entities=ENTITIES)
     state = graph_of(model)
-    commit(model, state, facts((0, 0, 1), (0, 1, 2)), 1)
+    commit_facts(model, state, facts((0, 0, 1), (0, 1, 2)), 1)
     previous, count = state.tensors["memory"][:1].clone(), state.tensors["updates"][:1].clone()
     entity, relation = torch.tensor([0, 0, 0]), torch.tensor([1, 2, 3 + model.n_relations])
     with torch.no_grad():
@@ -183,7 +183,7 @@ def test_interactions_of_one_commit_are_one_update_with_their_mean_signal(name: 
         who = Members(torch.tensor([0]), state.tensors["cluster"][:1], count)
         wanted = model.memory.update(previous, signal.mean(0, keepdim=True), who)
     assert not torch.allclose(signal[0], signal[1])
-    commit(model, state, facts((0, 1, 5), (0, 2, 6), (7, 3, 0)), 3)
+    commit_facts(model, state, facts((0, 1, 5), (0, 2, 6), (7, 3, 0)), 3)
     torch.testing.assert_close(state.tensors["memory"][:1], wanted)
 
 
@@ -191,8 +191,8 @@ def test_interactions_of_one_commit_are_one_update_with_their_mean_signal(name: 
 def test_a_reader_that_repeats_the_last_update_sees_what_the_commit_wrote(name: str) -> None:
     model = small_model(configured(name), entities=ENTITIES)
     state = graph_of(model)
-    commit(model, state, facts((0, 0, 1), (2, 1, 3)), 1)
-    last = commit(model, state, facts((0, 2, 4), (0, 1, 4), (2, 1, 0)), 2)
+    commit_facts(model, state, facts((0, 0, 1), (2, 1, 3)), 1)
+    last = commit_facts(model, state, facts((0, 2, 4), (0, 1, 4), (2, 1, 0)), 2)
     ids = torch.arange(10)
     with torch.no_grad():
         plain, lazy = model.view(state, ids), model.view(state, ids, last)

@@ -7,7 +7,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adatkg_core.engine import commit
+from adatkg_core.engine import commit_facts
 from adatkg_core.model import AdaTKG
 from adatkg_core.model.chain_encoder import ChainLayer
 from adatkg_core.state import Chains, GraphState, select_chains
@@ -38,7 +38,7 @@ def replay(history: list[tuple[int, list[Fact]]]) -> tuple[GraphState, list[tupl
     state, past, time = empty_state(), [], 0
     for step, facts in history:
         time += step
-        commit(MODEL, state, torch.tensor(facts), time)
+        commit_facts(MODEL, state, torch.tensor(facts), time)
         past += [(s, r, o, time) for s, r, o in facts]
         past += [(o, r + RELATIONS, s, time) for s, r, o in facts]
     return state, past, time
