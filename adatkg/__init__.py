@@ -20,8 +20,8 @@ if TYPE_CHECKING:
         Engine,
         Fact,
         InputError,
-        Prediction,
         Query,
+        Ranking,
         Refusal,
         Snapshot,
         load_bundle,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         load_encoder,
         save_bundle,
     )
-    from streams import Broker, Client, Connection, Forecast, SyncClient, Topics
+    from streams import Broker, Client, Connection, Prediction, SyncClient, Topics
     from trainer import Run, train
 
 __version__ = "0.2.0"
@@ -49,7 +49,7 @@ _HOME = {
         "Engine",
         "Fact",
         "InputError",
-        "Prediction",
+        "Ranking",
         "Query",
         "Refusal",
         "Snapshot",
@@ -59,7 +59,7 @@ _HOME = {
         "load_encoder",
         "save_bundle",
     ),
-    "streams": ("Broker", "Client", "Connection", "Forecast", "SyncClient", "Topics"),
+    "streams": ("Broker", "Client", "Connection", "Prediction", "SyncClient", "Topics"),
     "trainer": ("Run", "train"),
 }
 
@@ -74,10 +74,10 @@ __all__ = [
     "Dataset",
     "Engine",
     "Fact",
-    "Forecast",
     "InputError",
     "Prediction",
     "Query",
+    "Ranking",
     "Refusal",
     "Run",
     "Snapshot",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from adatkg_core.datasets import Dataset, load_dataset
     from adatkg_core.engine import Engine, Observed, Snapshot
     from adatkg_core.errors import AdatkgError, InputError
-    from adatkg_core.events import Answer, Fact, Prediction, Query, Refusal
+    from adatkg_core.events import Answer, Fact, Query, Ranking, Refusal
     from adatkg_core.settings import Config, load_config
     from adatkg_core.storage import Bundle, load_bundle, save_bundle
     from adatkg_core.text import TextEncoder, load_encoder
@@ -25,7 +25,7 @@ _HOME = {
     "adatkg_core.text": ("TextEncoder", "load_encoder"),
     "adatkg_core.engine": ("Engine", "Observed", "Snapshot"),
     "adatkg_core.errors": ("AdatkgError", "InputError"),
-    "adatkg_core.events": ("Answer", "Fact", "Prediction", "Query", "Refusal"),
+    "adatkg_core.events": ("Answer", "Fact", "Ranking", "Query", "Refusal"),
 }
 
 __all__ = [
@@ -38,8 +38,8 @@ __all__ = [
     "Fact",
     "InputError",
     "Observed",
-    "Prediction",
     "Query",
+    "Ranking",
     "Refusal",
     "Snapshot",
     "TextEncoder",

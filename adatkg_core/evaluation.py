@@ -12,7 +12,7 @@ from adatkg_core.datasets import Dataset, Split, facts_by_time
 from adatkg_core.engine import CHUNK, Engine
 from adatkg_core.errors import InputError
 from adatkg_core.metrics import MetricSums, Ranks, SliceIndex, TimeFilter, rank_targets
-from adatkg_core.model import Recurrency, score_together
+from adatkg_core.model import Recurrency, score_snapshot
 from adatkg_core.settings import Protocol
 from adatkg_core.state import both_sides
 
@@ -123,7 +123,7 @@ def _together(engine: Engine, asked: tuple[Tensor, Tensor, Tensor], time: int) -
     half = subject.shape[0] // 2
     for start in (0, half):
         side = slice(start, start + half)
-        scores, _ = score_together(engine.model, engine.state, ids, subject[side], relation[side], time)
+        scores, _ = score_snapshot(engine.model, engine.state, ids, subject[side], relation[side], time)
         for begin in range(0, half, CHUNK):
             end = min(begin + CHUNK, half)
             yield slice(start + begin, start + end), scores[begin:end]

@@ -50,7 +50,7 @@ class Recurrent:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class Ranking:
     """The ranked answers to a query and what they rest on."""
 
     top: tuple[Answer, ...]

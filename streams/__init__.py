@@ -11,14 +11,14 @@ from adatkg_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from streams.app import create_app
-    from streams.client import Client, Forecast, SyncClient
+    from streams.client import Client, Prediction, SyncClient
     from streams.embedded_broker import Broker
     from streams.kafka import Connection, Topics, ensure_topics
     from streams.settings import StreamSettings
 
 _HOME = {
     "streams.app": ("create_app",),
-    "streams.client": ("Client", "Forecast", "SyncClient"),
+    "streams.client": ("Client", "Prediction", "SyncClient"),
     "streams.embedded_broker": ("Broker",),
     "streams.kafka": ("Connection", "Topics", "ensure_topics"),
     "streams.settings": ("StreamSettings",),
@@ -28,7 +28,7 @@ __all__ = [
     "Broker",
     "Client",
     "Connection",
-    "Forecast",
+    "Prediction",
     "StreamSettings",
     "SyncClient",
     "Topics",

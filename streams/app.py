@@ -76,7 +76,7 @@ def create_app(
     def highwater(partition: int) -> int | None:
         return app.consumer.highwater(TP(topics.events, partition)) if app.consumer else None
 
-    feed = Feed(lambda: pump.on_device(host.timed_looks), lambda: pump.lag) if settings.web_port else None
+    feed = Feed(lambda: pump.on_device(host.timed_statuses), lambda: pump.lag) if settings.web_port else None
     pump = Pump(settings, topics, host, sender, metrics, highwater, *([feed.take] if feed else []))
 
     @app.agent(events, name="adatkg.events")
@@ -159,7 +159,7 @@ def _add_pages(app: faust.App, pump: Pump, metrics: Metrics, feed: Feed) -> None
         """Who answers for each graph, and how well its last answers fitted what then happened."""
 
         async def get(self, request: Request) -> Response:
-            return self.json({name: asdict(look) for name, look in (await pump.looks()).items()})
+            return self.json({name: asdict(look) for name, look in (await pump.statuses()).items()})
 
     @app.page("/metrics")
     class MetricsPage(View):
@@ -167,7 +167,7 @@ def _add_pages(app: faust.App, pump: Pump, metrics: Metrics, feed: Feed) -> None
 
         async def get(self, request: Request) -> Response:
             pump.show_lag()
-            metrics.show(feed.looks)
+            metrics.show(feed.statuses)
             return self.bytes(metrics.page(), content_type=CONTENT_TYPE)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.messages import Announcement, Verdict
-from adatkg_core.storage import Bundle, ModelStore, unfit, verdict_on
+from adatkg_core.storage import Bundle, ModelStore, verdict_on, why_unfit
 from streams.kafka import Connection, Topics, announce, ensure_topics
 
 Tell = Callable[[Announcement], None]
@@ -87,5 +87,5 @@ def _check(store: ModelStore, graph: str, version: str, verdict: Verdict | None,
             present = store.bundle(graph, now)
         except AdatkgError as error:
             warn(f"the present bundle cannot be compared with: {error}")
-    if (reason := unfit(candidate, present, graph, verdict, forced)) is not None:
+    if (reason := why_unfit(candidate, present, graph, verdict, forced)) is not None:
         raise InputError(f"{store.url}: {reason}")

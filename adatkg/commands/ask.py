@@ -10,12 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from adatkg.console.completion import graph_names
-from adatkg.console.options import BootstrapOption, ConfigOption, PrefixOption, hush, place
+from adatkg.console.options import BootstrapOption, ConfigOption, PrefixOption, connection_of, quiet_kafka_logs
 from adatkg.console.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg.console.times import TicksFlag, asked_about, rests_on
 
 if TYPE_CHECKING:
-    from streams.client import Forecast
+    from streams.client import Prediction
 
 ASKED = "?"  # stands where the answer belongs
 
@@ -46,8 +46,8 @@ def ask(
     if (subject == ASKED) == (object == ASKED):
         raise InputError("ask for one: SUBJECT RELATION asks for the object, ? RELATION OBJECT for the subject")
 
-    async def answer() -> Forecast:
-        async with Client(*place(bootstrap, topic_prefix, config)) as client:
+    async def answer() -> Prediction:
+        async with Client(*connection_of(bootstrap, topic_prefix, config)) as client:
             return await client.ask(
                 graph,
                 subject=None if subject == ASKED else subject,
@@ -58,7 +58,7 @@ def ask(
                 timeout=timeout,
             )
 
-    hush()
+    quiet_kafka_logs()
     with stderr.status(f"asking {printable(graph)}"):
         forecast = asyncio.run(answer())
     if json:
@@ -74,7 +74,7 @@ def _tick_or_text(time: str) -> int | str:
         return time
 
 
-def _show(forecast: Forecast, ticks: bool) -> None:
+def _show(forecast: Prediction, ticks: bool) -> None:
     asked = forecast.query
     table = Table("rank", "entity", "probability", "score", box=None)
     sides = f"{asked.get('s') or ASKED} | {asked['r']} | {asked.get('o') or ASKED}"

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from adatkg.console.completion import graph_names
-from adatkg.console.options import BootstrapOption, ConfigOption, PrefixOption, reach
+from adatkg.console.options import BootstrapOption, ConfigOption, PrefixOption, connect
 from adatkg.console.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg.console.progress import progress_bar
 
@@ -53,7 +53,7 @@ def list_(
     """List dead letters and count them by reason."""
     letters = [
         letter
-        for letter in _filtered(_read(*reach(bootstrap, topic_prefix, config)), graph, reason)
+        for letter in _filtered(_read(*connect(bootstrap, topic_prefix, config)), graph, reason)
         if all_ or not letter.retried
     ]
     by_reason = dict(Counter(letter.reason for letter in letters).most_common())
@@ -82,7 +82,7 @@ def show(
     """Show a dead letter with all that is known of it."""
     from streams.dead_letters import DeadLetters, choose
 
-    connection, topics = reach(bootstrap, topic_prefix, config)
+    connection, topics = connect(bootstrap, topic_prefix, config)
     chosen = choose(_read(connection, topics), [id])
     letter = next(DeadLetters(connection, topics).with_values(chosen))
     encoding, value = _as_text(letter.value)
@@ -127,7 +127,7 @@ def retry(
     whole = _whole(value, value_file, bool(changes), len(ids))
     if bool(ids) == bool(reason or graph):
         raise InputError("say which: give IDs as `adatkg deadletters list` shows them, or --reason or --graph")
-    connection, topics = reach(bootstrap, topic_prefix, config)
+    connection, topics = connect(bootstrap, topic_prefix, config)
     letters = _read(connection, topics)
     chosen = choose(letters, ids) if ids else _filtered(letters, graph, reason)
     if not ids and not again:

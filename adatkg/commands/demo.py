@@ -58,7 +58,7 @@ def demo(
 
     Ctrl-C stops everything.
     """
-    from adatkg.console.options import hush, pace_of
+    from adatkg.console.options import pace_of, quiet_kafka_logs
     from adatkg.demo.conductor import Audience, conduct
     from adatkg.demo.display import Log, Terminal
     from adatkg.demo.plan import DATASET, Plan, place
@@ -70,7 +70,7 @@ def demo(
     data = load_dataset(DATASET)
     last = last or ("2014-03-15" if headless else "2014-12-31")
     begin, end = tick_of(first, data.clock, "--from"), tick_of(last, data.clock, "--to")
-    hush()
+    quiet_kafka_logs()
     audience: Audience = Log()
     if stderr.is_terminal and not headless:
         audience = Terminal(browser=not no_browser and _has_display())

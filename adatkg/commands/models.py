@@ -11,7 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from adatkg.console.completion import graph_names
-from adatkg.console.options import BootstrapOption, ConfigOption, PrefixOption, place
+from adatkg.console.options import BootstrapOption, ConfigOption, PrefixOption, connection_of
 from adatkg.console.output import JsonFlag, print_json, printable, stderr, stdout
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ def promote(
     from streams.promotion import promote as promote_in
 
     opened = _open(store, graph, config)
-    reach = _reach(offline, opened.url, bootstrap, topic_prefix, config)
-    before = promote_in(opened, graph, version, reach, _warn, forced=force)
+    connect = _reach(offline, opened.url, bootstrap, topic_prefix, config)
+    before = promote_in(opened, graph, version, connect, _warn, forced=force)
     _report(graph, version, before, offline, json)
 
 
@@ -178,7 +178,7 @@ def _reach(offline: bool, store: str, bootstrap: str | None, topic_prefix: str |
 
     if offline:
         return lambda: lambda announcement: None
-    return lambda: teller(*place(bootstrap, topic_prefix, config), store)
+    return lambda: teller(*connection_of(bootstrap, topic_prefix, config), store)
 
 
 def _warn(text: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from adatkg.console.completion import dataset_names
-from adatkg.console.options import BootstrapOption, ConfigOption, PrefixOption, hush, pace_of, reach
+from adatkg.console.options import BootstrapOption, ConfigOption, PrefixOption, connect, pace_of, quiet_kafka_logs
 from adatkg.console.output import JsonFlag, print_json, stdout
 from adatkg.console.progress import progress_bar
 
@@ -76,8 +76,8 @@ def replay(
         k=k,
     )
     sequence = ReplaySequence(data, choice)
-    hush()
-    connection, topics = reach(bootstrap, topic_prefix, config)
+    quiet_kafka_logs()
+    connection, topics = connect(bootstrap, topic_prefix, config)
     start = resume_position(sequence, connection, topics.events) if resume else 0
     with progress_bar() as report, _stopped_by_signals() as stop:
 

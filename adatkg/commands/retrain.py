@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adatkg.console.completion import graph_names
-from adatkg.console.options import reach
+from adatkg.console.options import connect
 from adatkg.console.output import print_json, stdout
 from adatkg.console.progress import progress_bar
 
@@ -115,7 +115,7 @@ def train_from_log(
     )
     every = None if options.every is None else parse_every(options.every)
     watch = None if every is None or every.drop is None else DropWatch(options.scores, plan.graph, every.drop)
-    connection, topics = reach(bootstrap, prefix, file)
+    connection, topics = connect(bootstrap, prefix, file)
     metrics = TrainingMetrics()
     with log_trainer(plan, connection, topics, metrics) as trainer, stop_on_signals() as stop:
         if options.metrics_port:

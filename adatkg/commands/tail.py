@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adatkg.console.completion import graph_names
-from adatkg.console.options import BootstrapOption, ConfigOption, PrefixOption, hush, place
+from adatkg.console.options import BootstrapOption, ConfigOption, PrefixOption, connection_of, quiet_kafka_logs
 from adatkg.console.output import print_json, printable
 from adatkg.console.times import TicksFlag, asked_about
 
 if TYPE_CHECKING:
-    from streams.client import Client, Forecast
+    from streams.client import Client, Prediction
 
 _SHOWN = 3  # candidates on a line
 
@@ -46,15 +46,15 @@ def tail(
     """Follow the predictions of a graph as they are made; each is shown once, Ctrl-C ends it."""
     from streams.client import Client
 
-    def tell(forecast: Forecast) -> None:
+    def tell(forecast: Prediction) -> None:
         if json:
             print_json(forecast.raw)
         else:
             print(line(forecast, ticks), flush=True)
 
-    hush()
+    quiet_kafka_logs()
     try:
-        client = Client(*place(bootstrap, topic_prefix, config))
+        client = Client(*connection_of(bootstrap, topic_prefix, config))
         asyncio.run(_tail(client, graph, tell, from_beginning, count, timeout))
     except KeyboardInterrupt:
         pass
@@ -66,7 +66,7 @@ def tail(
 async def _tail(
     client: Client,
     graph: str,
-    tell: Callable[[Forecast], None],
+    tell: Callable[[Prediction], None],
     from_beginning: bool,
     count: int | None,
     timeout: float | None,
@@ -81,7 +81,7 @@ async def _tail(
                 return
 
 
-async def _timely(forecasts: AsyncIterator[Forecast], graph: str, timeout: float | None) -> AsyncIterator[Forecast]:
+async def _timely(forecasts: AsyncIterator[Prediction], graph: str, timeout: float | None) -> AsyncIterator[Prediction]:
     from adatkg_core.errors import AdatkgError
 
     while True:
@@ -97,7 +97,7 @@ async def _timely(forecasts: AsyncIterator[Forecast], graph: str, timeout: float
         yield forecast
 
 
-def line(forecast: Forecast, ticks: bool = False) -> str:
+def line(forecast: Prediction, ticks: bool = False) -> str:
     """A forecast on one line: when, what was asked, the best answers, ranks and flags."""
     asked, time = forecast.query, asked_about(forecast, ticks)
     best = ", ".join(f"{one.entity} {one.probability:.1%}" for one in forecast.top[:_SHOWN])

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from adatkg.console.options import BootstrapOption, ConfigOption, PrefixOption, reach
+from adatkg.console.options import BootstrapOption, ConfigOption, PrefixOption, connect
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +44,7 @@ def worker(
     settings = load_settings(config, flags | {"web_host": web_host, "web_port": web_port} | _replica(replica))
     while True:
         try:
-            connection, topics = reach(bootstrap, topic_prefix, config)
+            connection, topics = connect(bootstrap, topic_prefix, config)
             break
         except AdatkgError as error:
             if AGAIN not in os.environ or isinstance(error, InputError):

@@ -28,18 +28,18 @@ ConfigOption = Annotated[
 ]
 
 
-def place(bootstrap: str | None, prefix: str | None, config: Path | None) -> tuple[Connection, Topics]:
+def connection_of(bootstrap: str | None, prefix: str | None, config: Path | None) -> tuple[Connection, Topics]:
     """Where the brokers are and what the topics are called."""
     from streams.kafka import connection_from, topics_from
 
     return connection_from(bootstrap=bootstrap, config=config), topics_from(prefix, config)
 
 
-def reach(bootstrap: str | None, prefix: str | None, config: Path | None) -> tuple[Connection, Topics]:
+def connect(bootstrap: str | None, prefix: str | None, config: Path | None) -> tuple[Connection, Topics]:
     """The same, and topics that are missing are made."""
     from streams.kafka import ensure_topics
 
-    connection, topics = place(bootstrap, prefix, config)
+    connection, topics = connection_of(bootstrap, prefix, config)
     ensure_topics(connection, topics)
     return connection, topics
 
@@ -57,6 +57,6 @@ def pace_of(speed: str) -> float | None:
     return pace
 
 
-def hush() -> None:
+def quiet_kafka_logs() -> None:
     """Keep the Kafka library's own log off stderr; what a user must know comes as an error of ours."""
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)

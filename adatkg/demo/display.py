@@ -23,7 +23,7 @@ from adatkg_core.clock import readable
 
 if TYPE_CHECKING:
     from adatkg_core.clock import Clock
-    from streams.client import Forecast
+    from streams.client import Prediction
 
 _NEWS = 3  # of what happened lately
 _CANDIDATES = 3
@@ -146,7 +146,7 @@ def panel(system: System, watch: Watch) -> RenderableType:
     return Panel(Group(rows, *news), title="AdaTKG on ICEWS14", subtitle=f"{system.dashboard}   {end}Ctrl-C stops all")
 
 
-def _latest(forecast: Forecast | None) -> list[Text]:
+def _latest(forecast: Prediction | None) -> list[Text]:
     """The question, the best answers, and what then happened where the question asked for its rank."""
     if forecast is None:
         return [Text("–")]

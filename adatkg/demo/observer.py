@@ -12,7 +12,7 @@ from adatkg.demo.process import Lines
 from adatkg.demo.process_logs import Story
 from adatkg.demo.system import System
 from adatkg.demo.worker_pages import Pages
-from streams.client import Forecast, Seen, decode_forecast
+from streams.client import Prediction, Seen, decode_forecast
 from streams.kafka import LogReader, open_log, partition_of
 
 _PAGES = 1.0  # seconds between two looks at the pages
@@ -27,7 +27,7 @@ class Watch:
         self.story = Story(Lines(system.trainer_log), Lines(system.worker_log))
         self.predictions = 0
         self.first: float | None = None  # when the first prediction was written, in unix seconds
-        self.last: Forecast | None = None
+        self.last: Prediction | None = None
         self._ranked, self._reciprocal = 0, 0.0
         self._reader, self._seen = predictions, Seen()
         self._partition = partition_of(DATASET, len(predictions.partitions()))
@@ -73,7 +73,7 @@ class Watch:
                 self._take(decode_forecast(record.value), record.timestamp / 1000)
         self._next = end
 
-    def _take(self, forecast: Forecast, written: float) -> None:
+    def _take(self, forecast: Prediction, written: float) -> None:
         if self._seen.repeats(forecast):
             return
         self.predictions += 1

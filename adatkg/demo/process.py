@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from adatkg_core.errors import AdatkgError
-from streams.embedded_broker import leashed
+from streams.embedded_broker import tied
 
 _TAIL = 5  # lines of the log in an error
 
@@ -35,7 +35,7 @@ class Process:
         niceness: int = 0,
     ) -> None:
         self.name, self.log = name, log
-        command = leashed([sys.executable, "-m", "adatkg", *arguments])
+        command = tied([sys.executable, "-m", "adatkg", *arguments])
         with ExitStack() as files:
             self._popen = subprocess.Popen(
                 command,

@@ -3,16 +3,16 @@
 from adatkg_core.engine.admission import object_to_fact, object_to_time
 from adatkg_core.engine.commit import commit_facts
 from adatkg_core.engine.engine import CHUNK, Engine, Observed, Snapshot
-from adatkg_core.engine.entity_profile import Portrait, portray
+from adatkg_core.engine.entity_profile import EntityProfile, profile_entity
 
 __all__ = [
     "CHUNK",
     "Engine",
+    "EntityProfile",
     "Observed",
-    "Portrait",
     "Snapshot",
     "commit_facts",
     "object_to_fact",
     "object_to_time",
-    "portray",
+    "profile_entity",
 ]

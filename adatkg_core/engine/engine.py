@@ -19,7 +19,7 @@ from adatkg_core.engine.admission import Objection, admit, object_to_relation, o
 from adatkg_core.engine.commit import commit_facts
 from adatkg_core.engine.ranked_lists import exact_ranks, recurrent_lists, top_lists
 from adatkg_core.errors import InputError
-from adatkg_core.events import Fact, Prediction, Query, Recurrent, Refusal
+from adatkg_core.events import Fact, Query, Ranking, Recurrent, Refusal
 from adatkg_core.model import AdaTKG, View, keeps_counts, score_recurrency
 from adatkg_core.state import Catalog, GraphState, Relations, grown
 from adatkg_core.text import TextEncoder, text_of
@@ -149,15 +149,13 @@ class Engine:
     # -- reading ----------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def predict(
-        self, queries: Sequence[Query], *, depth: int = 0, heuristic: bool = False
-    ) -> list[Prediction | Refusal]:
+    def predict(self, queries: Sequence[Query], *, depth: int = 0, heuristic: bool = False) -> list[Ranking | Refusal]:
         """A ranked list for each query, from the facts before it in the log with time below its own.
 
         With `depth`, each also says the names so far down its ranking, whatever it asked for; with `heuristic`, those
         of the recurrency heuristic too, if the state keeps its counts.
         """
-        answers: list[Prediction | Refusal | None] = [None] * len(queries)
+        answers: list[Ranking | Refusal | None] = [None] * len(queries)
         groups: dict[int, list[int]] = {}
         for i, query in enumerate(queries):
             objection = self._unfit(query)
@@ -206,14 +204,14 @@ class Engine:
     @contextmanager
     def rows_for(self, names: Sequence[str]) -> Iterator[list[int]]:
         """Rows of names for one read; one that is in no fact yet has a row behind the catalog while this lasts."""
-        rows, strangers = self._rows_of(names)
-        if strangers:
-            self.state.reserve(self.state.entities + len(strangers))
-            self._write_text(self.state.entities, strangers)
+        rows, unseen = self._rows_of(names)
+        if unseen:
+            self.state.reserve(self.state.entities + len(unseen))
+            self._write_text(self.state.entities, unseen)
         try:
             yield rows
         finally:
-            self._forget_strangers(len(strangers))
+            self._forget_strangers(len(unseen))
 
     def pending(self) -> Tensor:
         """The facts [n, 3] that have come at the watermark and are not part of the state as it stands."""
@@ -310,13 +308,13 @@ class Engine:
             return "bad-value", f"k is {query.k}: ask for at least 0 candidates"
         return object_to_time(query.t, None, None)
 
-    def _answer(self, queries: list[Query], time: int, depth: int, heuristic: bool) -> list[Prediction]:
+    def _answer(self, queries: list[Query], time: int, depth: int, heuristic: bool) -> list[Ranking]:
         view, visible = self._read(time)
         named = [query.s if query.s is not None else str(query.o) for query in queries]
         mentioned = named + [name for query in queries for name in query.rank_of]
-        rows, strangers = self._rows_of(mentioned)
-        if strangers:
-            view = self._with_strangers(view, strangers)
+        rows, unseen = self._rows_of(mentioned)
+        if unseen:
+            view = self._with_strangers(view, unseen)
         place = dict(zip(mentioned, rows, strict=True))
         subject = torch.tensor([place[name] for name in named], device=self.device)
         inverse = [len(self.relations) * (query.s is None) for query in queries]
@@ -331,12 +329,12 @@ class Engine:
         if heuristic and keeps_counts(self.state):
             counted = score_recurrency(self.state, subject, relation, time, scores.shape[1])
             recurrent = recurrent_lists(counted, queries, self.catalog, visible, place, depth)
-        if strangers:
-            self._forget_strangers(len(strangers))
+        if unseen:
+            self._forget_strangers(len(unseen))
         tops = top_lists(scores[:, :visible], queries, self.catalog, depth)
         ranks = exact_ranks(scores, queries, self.catalog, visible, place)
         return [
-            Prediction(
+            Ranking(
                 top=tops[i][0],
                 as_of=time,
                 late=query.t < time,
@@ -354,9 +352,9 @@ class Engine:
     def _rows_of(self, names: Sequence[str]) -> tuple[list[int], list[str]]:
         """Rows of names; one that is in no fact yet gets a row behind the catalog, for this read only."""
         rows = self.catalog.rows(names)
-        strangers = list(dict.fromkeys(name for name, row in zip(names, rows, strict=True) if row < 0))
-        place = {name: self.state.entities + i for i, name in enumerate(strangers)}
-        return [place[name] if row < 0 else row for name, row in zip(names, rows, strict=True)], strangers
+        unseen = list(dict.fromkeys(name for name, row in zip(names, rows, strict=True) if row < 0))
+        place = {name: self.state.entities + i for i, name in enumerate(unseen)}
+        return [place[name] if row < 0 else row for name, row in zip(names, rows, strict=True)], unseen
 
     def _with_strangers(self, view: View, names: list[str]) -> View:
         start = self.state.entities

@@ -14,7 +14,7 @@ MEMBERS = 12
 
 
 @dataclass(frozen=True)
-class Portrait:
+class EntityProfile:
     """An entity as the state stands; one that no fact has named is not `known`, and has a cluster by its name alone."""
 
     name: str
@@ -30,7 +30,7 @@ class Portrait:
 
 
 @torch.no_grad()
-def portray(engine: Engine, name: str) -> Portrait:
+def profile_entity(engine: Engine, name: str) -> EntityProfile:
     """Read an entity's row. It changes nothing, takes no pending facts in, and costs the same however long it ran."""
     state = engine.state
     with engine.rows_for([name]) as (row,):
@@ -40,7 +40,7 @@ def portray(engine: Engine, name: str) -> Portrait:
         clusters = engine.model.codebook is not None and engine.model.config.model.enabled
         cluster = int(view.cluster[0]) if clusters else None
         size, members = (0, ()) if cluster is None else _members(engine, cluster, row)
-        return Portrait(
+        return EntityProfile(
             name=name,
             known=row < state.entities,
             interactions=int(state.tensors["interactions"][row]) + waiting_count,

@@ -15,7 +15,7 @@ import orjson
 
 from adatkg_core.clock import Clock, iso_of
 from adatkg_core.constants import LAST_TIME
-from adatkg_core.events import Fact, Prediction, Query, Source, Tick
+from adatkg_core.events import Fact, Query, Ranking, Source, Tick
 from adatkg_core.messages.shapes import mismatch
 
 VERSION = 1
@@ -225,7 +225,7 @@ def encode_query(
 
 
 def encode_prediction(
-    prediction: Prediction, question: Question, graph: str, model: str, source: Source, clock: Clock | None
+    prediction: Ranking, question: Question, graph: str, model: str, source: Source, clock: Clock | None
 ) -> bytes:
     """The answer to a question as bytes; the same answer from the same source gives the same bytes.
 

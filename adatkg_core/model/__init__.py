@@ -3,7 +3,7 @@
 from adatkg_core.model.adatkg import AdaTKG, LastUpdate, Scores, View
 from adatkg_core.model.memory import Ema
 from adatkg_core.model.recurrency import Recurrency, keeps_counts, score_recurrency
-from adatkg_core.model.snapshot_protocol import score_together
+from adatkg_core.model.snapshot_protocol import score_snapshot
 
 __all__ = [
     "AdaTKG",
@@ -14,5 +14,5 @@ __all__ = [
     "View",
     "keeps_counts",
     "score_recurrency",
-    "score_together",
+    "score_snapshot",
 ]

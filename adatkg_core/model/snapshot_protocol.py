@@ -14,7 +14,7 @@ from adatkg_core.model.adatkg import AdaTKG, LastUpdate, View
 from adatkg_core.state import GraphState, group_mean
 
 
-def score_together(
+def score_snapshot(
     model: AdaTKG,
     state: GraphState,
     ids: Tensor,

@@ -8,7 +8,9 @@ from adatkg_core.storage.artifact import require_finite
 from adatkg_core.storage.bundle import Bundle
 
 
-def unfit(candidate: Bundle, present: Bundle | None, graph: str, verdict: Verdict | None, forced: bool) -> str | None:
+def why_unfit(
+    candidate: Bundle, present: Bundle | None, graph: str, verdict: Verdict | None, forced: bool
+) -> str | None:
     """Why this bundle must not answer for this graph; None if it may. Force overrides only a verdict."""
     if candidate.graph != graph:
         trained = f"for graph {candidate.graph}" if candidate.graph is not None else "for no graph"

@@ -16,7 +16,7 @@ from aiokafka.errors import ConsumerStoppedError, KafkaError
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Fact, Source
 from adatkg_core.messages import NAME, NEXT, Unusable, check_event, encode_fact, encode_query
-from streams.client.predictions import Forecast, Seen, decode_forecast
+from streams.client.predictions import Prediction, Seen, decode_forecast
 from streams.kafka import (
     LARGEST_MESSAGE,
     Connection,
@@ -24,9 +24,9 @@ from streams.kafka import (
     connection_from,
     ensure_topics,
     header,
-    knock,
     partition_of,
     topics_from,
+    try_entry,
     unreachable,
 )
 
@@ -66,7 +66,7 @@ class Client:
                 await self._producer.start()
                 there = (await self._producer.client.fetch_all_metadata()).topics()
             except KafkaError as error:
-                raise (await knock(self.connection)).problem or unreachable(self.connection, error) from error
+                raise (await try_entry(self.connection)).problem or unreachable(self.connection, error) from error
             if not {self.topics.events, self.topics.predictions, self.topics.deadletter} <= there:
                 await asyncio.to_thread(ensure_topics, self.connection, self.topics)
         except BaseException:
@@ -101,7 +101,7 @@ class Client:
         time: int | str = NEXT,
         k: int = 10,
         timeout: float = 30.0,
-    ) -> Forecast:
+    ) -> Prediction:
         """Send a query and wait for its answer; give `subject` or `object`, the other is what is asked for.
 
         Raises InputError when the query is refused, here or by the worker, and NoAnswer when no answer comes.
@@ -212,7 +212,7 @@ class Client:
         self._consumers.discard(consumer)
         await consumer.stop()
 
-    async def _answer(self, consumer: AIOKafkaConsumer, graph: str, id: str, query: bytes) -> Forecast:
+    async def _answer(self, consumer: AIOKafkaConsumer, graph: str, id: str, query: bytes) -> Prediction:
         while True:
             record = await consumer.getone()
             if record.topic == self.topics.deadletter:
@@ -231,7 +231,7 @@ class Client:
         )
 
 
-class Predictions(AsyncIterator[Forecast]):
+class Predictions(AsyncIterator[Prediction]):
     """Forecasts in the order of the log. Reading begins with the first `async for` step, or with `begin()` before.
 
     A message that is no prediction is skipped with a warning.
@@ -248,7 +248,7 @@ class Predictions(AsyncIterator[Forecast]):
         await self._reader()
         return self
 
-    async def __anext__(self) -> Forecast:
+    async def __anext__(self) -> Prediction:
         consumer = await self._reader()
         while True:
             try:

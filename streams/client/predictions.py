@@ -15,7 +15,7 @@ REMEMBERED = 100_000
 
 
 @dataclass(frozen=True)
-class Forecast:
+class Prediction:
     """The answer to a query: the best candidates and what they rest on. `raw` is the message as it came.
 
     `tick` is the time asked about, and `time` and `as_of_time` are ISO times in the graph's calendar, None where it has
@@ -40,11 +40,11 @@ class Forecast:
     raw: dict[str, Any] = field(repr=False, compare=False)
 
 
-def decode_forecast(data: bytes | None) -> Forecast:
+def decode_forecast(data: bytes | None) -> Prediction:
     """The forecast that these bytes are. Raises Unusable."""
     raw = decode_prediction(data)
     asked = raw["query"]["t"]
-    return Forecast(
+    return Prediction(
         id=raw["id"],
         graph=raw["graph"],
         query=raw["query"],
@@ -71,7 +71,7 @@ class Seen:
         self._remembered = remembered
         self._ids: defaultdict[int, dict[str, None]] = defaultdict(dict)  # a dict keeps the order of its keys
 
-    def repeats(self, forecast: Forecast) -> bool:
+    def repeats(self, forecast: Prediction) -> bool:
         """Whether this forecast was here before; from now on it was."""
         ids = self._ids[forecast.source.partition]
         if forecast.id in ids:

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 from adatkg_core.events import Fact, Source
 from adatkg_core.messages import NEXT
 from streams.client.client import AT_ONCE, Client, Predictions
-from streams.client.predictions import Forecast
+from streams.client.predictions import Prediction
 from streams.kafka import Connection, Topics
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class SyncClient:
         time: int | str = NEXT,
         k: int = 10,
         timeout: float = 30.0,
-    ) -> Forecast:
+    ) -> Prediction:
         """Send a query and wait for its answer; give `subject` or `object`, the other is what is asked for.
 
         Raises InputError when the query is refused, here or by the worker, and NoAnswer when no answer comes.
@@ -132,7 +132,7 @@ class SyncClient:
             raise
 
 
-class SyncPredictions(Iterator[Forecast]):
+class SyncPredictions(Iterator[Prediction]):
     """Forecasts in the order of the log. Reading begins with the first step, or with `begin()` before."""
 
     def __init__(self, client: SyncClient, predictions: Predictions) -> None:
@@ -143,7 +143,7 @@ class SyncPredictions(Iterator[Forecast]):
         self._client._wait(self._begun())
         return self
 
-    def __next__(self) -> Forecast:
+    def __next__(self) -> Prediction:
         try:
             forecast = self._client._wait(self._step())
         except RuntimeError:
@@ -162,5 +162,5 @@ class SyncPredictions(Iterator[Forecast]):
     async def _begun(self) -> None:
         await self._predictions.begin()
 
-    async def _step(self) -> Forecast | None:
+    async def _step(self) -> Prediction | None:
         return await anext(self._predictions, None)

@@ -90,25 +90,25 @@ class Entities:
         graph, name = request.match_info["graph"], request.query.get("name", "")
         if not name.strip() or len(name) > MAX_NAME:
             raise Problem(400, f"name has {len(name)} characters: give an entity's name, at most {MAX_NAME}")
-        found = await self._patience.device(self._host.portrait, graph, name)
+        found = await self._patience.device(self._host.profile, graph, name)
         if found is None:
             raise not_here(graph)
-        portrait, clock = found
+        profile, clock = found
         facts = [
             {"s": fact.s, "r": fact.r, "o": fact.o, "t": fact.t, "t_iso": iso_of(clock, fact.t)}
-            for fact in portrait.facts
+            for fact in profile.facts
         ]
         return as_json(
             {
-                "name": portrait.name,
-                "known": portrait.known,
-                "interactions": portrait.interactions,
-                "updates": portrait.updates,
-                "gate": round(portrait.gate, 6),
-                "memory_norm": round(portrait.memory_norm, 6),
-                "cluster": portrait.cluster,
-                "cluster_size": portrait.cluster_size,
-                "cluster_members": portrait.cluster_members,
+                "name": profile.name,
+                "known": profile.known,
+                "interactions": profile.interactions,
+                "updates": profile.updates,
+                "gate": round(profile.gate, 6),
+                "memory_norm": round(profile.memory_norm, 6),
+                "cluster": profile.cluster,
+                "cluster_size": profile.cluster_size,
+                "cluster_members": profile.cluster_members,
                 "facts": facts,
                 "trace": self._feed.traces.trace(graph, name, clock),
             }
@@ -116,7 +116,7 @@ class Entities:
 
     async def _ask(self, request: web.Request) -> web.StreamResponse:
         graph, values = request.match_info["graph"], await body_of(request)
-        if graph not in self._feed.looks and graph not in await self._patience.thread(self._store.graphs):
+        if graph not in self._feed.statuses and graph not in await self._patience.thread(self._store.graphs):
             raise not_here(graph)
         subject, other, relation = values.get("subject"), values.get("object"), values.get("relation")
         if (subject is None) == (other is None):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adatkg_core.clock import Clock, iso_of
-from streams.worker import Answered, Mark
+from streams.worker import Answered, ScoredAnswer
 
 POINTS = 200  # of one entity
 ALL_POINTS = 100_000  # of all; the entities nobody asked about for longest make room
@@ -70,9 +70,9 @@ class Traces:
         while self._points > self._limit:
             self._points -= len(self._rings.popitem(last=False)[1])
 
-    def marked(self, graph: str, marks: Sequence[Mark]) -> None:
+    def marked(self, graph: str, scored: Sequence[ScoredAnswer]) -> None:
         """Truths came."""
-        for mark in marks:
+        for mark in scored:
             point = self._open.get((graph, mark.offset))
             if point is not None:
                 point.truths += 1

@@ -19,7 +19,7 @@ from streams.dashboard.entity_history import Traces
 from streams.dashboard.event_stream import Broadcast
 from streams.dashboard.latency import Latency
 from streams.dashboard.recent_predictions import Latest, Row
-from streams.worker import SLICES, Done, Look, Scores
+from streams.worker import SLICES, Done, GraphStatus, Scores
 
 HISTORY = 600  # samples, one a second
 SAMPLED = 32  # graphs in a sample: those with the latest events
@@ -29,19 +29,19 @@ TRUTHS = 100  # a second
 ENDS = 100  # a second
 DEAD_LETTERS = 5  # a second
 LOOKING = 0.02  # share of the device's time that may go into looking at thousands of graphs
-Looks = tuple[dict[str, Look], float]  # what there is to see of each graph, and how many seconds looking took
+Looks = tuple[dict[str, GraphStatus], float]  # what there is to see of each graph, and how many seconds looking took
 log = structlog.get_logger()
 
 
 class Feed:
     """Takes in what came of each batch; gives samples, rows and traces."""
 
-    def __init__(self, looks: Callable[[], Awaitable[Looks]], lag: Callable[[], int | None]) -> None:
+    def __init__(self, statuses: Callable[[], Awaitable[Looks]], lag: Callable[[], int | None]) -> None:
         """`looks` asks the device what there is to see, `lag` says how many events wait."""
-        self._ask, self._lag = looks, lag
+        self._ask, self._lag = statuses, lag
         self.broadcast, self.latest, self.traces = Broadcast(), Latest(), Traces()
         self._latency = Latency()
-        self.looks: dict[str, Look] = {}
+        self.statuses: dict[str, GraphStatus] = {}
         self.history: deque[bytes] = deque(maxlen=HISTORY)  # samples as JSON
         self._looking: asyncio.Future[Looks] | None = None
         self._look_after = 0.0
@@ -107,23 +107,23 @@ class Feed:
             "lag": self._lag(),
             "latency_p50": median,
             "latency_p95": high,
-            "graphs": {graph: _sampled(self.looks[graph]) for graph in shown if graph in self.looks},
+            "graphs": {graph: _sampled(self.statuses[graph]) for graph in shown if graph in self.statuses},
         }
         self._events = self._answers = self._letters = self._truths = self._ends = self._letters_told = 0
         data = orjson.dumps(sample)
         self.history.append(data)
         self.broadcast.send("sample", data)
 
-    def see(self, looks: Mapping[str, Look]) -> None:
+    def see(self, statuses: Mapping[str, GraphStatus]) -> None:
         """What there is to see of each graph now; says so when another version answers."""
-        for graph, look in looks.items():
-            before = self.looks.get(graph)
+        for graph, look in statuses.items():
+            before = self.statuses.get(graph)
             if before is not None and before.version != look.version:
                 self._send("models", {"graph": graph, "version": look.version})
-        self.looks = dict(looks)
-        self._active = {graph: None for graph in self._active if graph in looks}
-        self._active = {graph: None for graph in looks if graph not in self._active} | self._active
-        self.latest.keep_only(list(looks))
+        self.statuses = dict(statuses)
+        self._active = {graph: None for graph in self._active if graph in statuses}
+        self._active = {graph: None for graph in statuses if graph not in self._active} | self._active
+        self.latest.keep_only(list(statuses))
 
     # -- private ----------------------------------------------------------------------------------------------
 
@@ -141,8 +141,8 @@ class Feed:
                 place = self._offered - 1 if self._offered <= PREDICTIONS else self._choice.randrange(self._offered)
                 if place < PREDICTIONS:
                     self._candidates[place : place + 1] = [self.latest.show(graph, one, told)]
-            self.traces.marked(graph, told.marks)
-            for mark in told.marks:
+            self.traces.marked(graph, told.scored)
+            for mark in told.scored:
                 truth = self.latest.mark(graph, mark)
                 if truth is not None and self._truths < TRUTHS:
                     self._truths += 1
@@ -166,16 +166,16 @@ class Feed:
     def _looked(self, looking: asyncio.Future[Looks]) -> None:
         self._looking = None
         if not looking.cancelled() and looking.exception() is None:
-            looks, took = looking.result()
+            statuses, took = looking.result()
             self._look_after = time.monotonic() + took / LOOKING
-            self.see(looks)
+            self.see(statuses)
 
     def _send(self, event: str, values: dict[str, Any]) -> None:
         if self.broadcast.readers:
             self.broadcast.send(event, orjson.dumps(values))
 
 
-def _sampled(look: Look) -> dict[str, Any]:
+def _sampled(look: GraphStatus) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "watermark": look.watermark,
         "watermark_iso": look.watermark_iso,

@@ -80,14 +80,14 @@ class Watching:
                 "horizon": look.horizon,
                 "unsettled": look.unsettled,
             }
-            for name, look in self._feed.looks.items()
+            for name, look in self._feed.statuses.items()
         ]
         history = [orjson.Fragment(sample) for sample in self._feed.history]
         return as_json({"worker": self._worker | {"ready": self._ready()}, "graphs": graphs, "history": history})
 
     async def _predictions(self, request: web.Request) -> web.StreamResponse:
         graph = request.match_info["graph"]
-        if graph not in self._feed.looks:
+        if graph not in self._feed.statuses:
             raise not_here(graph)
         return as_json({"predictions": self._feed.latest.rows(graph)})
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adatkg_core.clock import iso_of, span_of
-from streams.worker import Answered, Mark, Told
+from streams.worker import Answered, ScoredAnswer, Told
 
 ROWS = 50  # of a graph
 SHOWN = 500  # that were sent to a page, over all graphs
@@ -46,7 +46,7 @@ class Latest:
             self._shown.popitem(last=False)
         return row
 
-    def mark(self, graph: str, mark: Mark) -> dict[str, Any] | None:
+    def mark(self, graph: str, mark: ScoredAnswer) -> dict[str, Any] | None:
         """Note a truth in the row that it belongs to, and say what is to be told of it; None for other rows."""
         row = self._find(graph, mark.offset)
         if row is None or len(row["truths"]) >= TRUTHS:

@@ -4,7 +4,7 @@ from streams.embedded_broker.broker import Broker
 from streams.embedded_broker.config import check_port, choose_port
 from streams.embedded_broker.jars import ensure_jars, missing_jars, read_lock
 from streams.embedded_broker.java import find_java
-from streams.embedded_broker.tied_process import leashed
+from streams.embedded_broker.tied_process import tied
 
 __all__ = [
     "Broker",
@@ -12,7 +12,7 @@ __all__ = [
     "choose_port",
     "ensure_jars",
     "find_java",
-    "leashed",
     "missing_jars",
     "read_lock",
+    "tied",
 ]

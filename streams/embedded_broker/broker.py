@@ -31,7 +31,7 @@ from streams.embedded_broker.config import (
 )
 from streams.embedded_broker.jars import ensure_jars
 from streams.embedded_broker.java import find_java
-from streams.embedded_broker.tied_process import leashed
+from streams.embedded_broker.tied_process import tied
 
 _LOCK = "broker.lock"
 _TAIL = 6  # lines of the log in an error: the exception, its causes and what led to it
@@ -198,7 +198,7 @@ class Broker:
             try:
                 with (self.data_dir / CONSOLE).open("wb") as console:
                     process = subprocess.Popen(
-                        leashed(command),
+                        tied(command),
                         cwd=self.data_dir,
                         env=_environment(),
                         stdin=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
 """Becomes another program that the kernel ends together with the process that started it (Linux).
 
-Run as a script: `python leash.py PARENT PROGRAM ARGUMENT...`. It is a program of its own because code between
+Run as a script: `python tied_process.py PARENT PROGRAM ARGUMENT...`. It is a program of its own because code between
 fork and exec is not safe in a process with threads.
 """
 
@@ -14,7 +14,7 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def leashed(command: list[str]) -> list[str]:
+def tied(command: list[str]) -> list[str]:
     """The command as one whose process ends with the thread that starts it; elsewhere than on Linux as it is."""
     if sys.platform != "linux":
         return command

@@ -12,7 +12,7 @@ from adatkg_core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from streams.kafka.announcer import announce
     from streams.kafka.connection import Connection, connection_from
-    from streams.kafka.entry_check import check_entry, knock
+    from streams.kafka.entry_check import check_entry, try_entry
     from streams.kafka.headers import header
     from streams.kafka.log_reader import LogReader, Record, open_log
     from streams.kafka.partitions import partition_of
@@ -36,7 +36,7 @@ _HOME = {
     ),
     "streams.kafka.entry_check": (
         "check_entry",
-        "knock",
+        "try_entry",
     ),
     "streams.kafka.headers": ("header",),
     "streams.kafka.log_reader": (
@@ -77,10 +77,10 @@ __all__ = [
     "ensure_topics",
     "event_log",
     "header",
-    "knock",
     "open_log",
     "partition_of",
     "topics_from",
+    "try_entry",
     "unreachable",
 ]
 

@@ -36,14 +36,14 @@ class Entry:
 
 def check_entry(connection: Connection) -> str | None:
     """Raise if the brokers answer but will not let us in; returns the one that did, and None if none answers."""
-    with ThreadPoolExecutor(1, "knock") as pool:  # this thread may have an event loop of its own
-        entry = pool.submit(lambda: asyncio.run(knock(connection))).result()
+    with ThreadPoolExecutor(1, "entry") as pool:  # this thread may have an event loop of its own
+        entry = pool.submit(lambda: asyncio.run(try_entry(connection))).result()
     if entry.problem is not None:
         raise entry.problem
     return entry.server
 
 
-async def knock(connection: Connection) -> Entry:
+async def try_entry(connection: Connection) -> Entry:
     """Try each broker in turn, and once more after a moment if one hung up."""
     for pause in (_AGAIN, None):
         problems = []

@@ -15,7 +15,7 @@ from typing import TypeVar
 import structlog
 
 from adatkg_core.clock import Clock, iso_of
-from adatkg_core.engine import Portrait, portray
+from adatkg_core.engine import EntityProfile, profile_entity
 from adatkg_core.errors import AdatkgError
 from adatkg_core.messages import Question, Unusable, decode_event, decode_graph
 from adatkg_core.storage import Bundle, Saved
@@ -23,7 +23,7 @@ from streams.kafka import Connection, EventLog, LogReader, Record, Topics, event
 from streams.settings import StreamSettings
 from streams.worker.incoming_graph import Stretch, Successor
 from streams.worker.live_graph import Answered, Arrival, Graph, Outcome, Rejected, arrival_of
-from streams.worker.live_score import Mark, Scores
+from streams.worker.live_score import ScoredAnswer, Scores
 from streams.worker.loader import Loader
 from streams.worker.replica import Share
 
@@ -72,12 +72,12 @@ class Told:
     clock: Clock | None
     version: str
     answered: list[Answered] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
+    scored: list[ScoredAnswer] = field(default_factory=list)
     ended: dict[int, bool] = field(default_factory=dict)  # offsets of answers that were open; whether a truth had come
 
 
 @dataclass(frozen=True)
-class Look:
+class GraphStatus:
     """What there is to see of a graph: bytes of its state, entities, watermark, who answers and how well.
 
     `heuristic` are the scores of the recurrency heuristic for the same queries; None where no counts are kept. Queries
@@ -164,10 +164,10 @@ class Host:
             if seat.graph.version == saved.version:
                 seat.saved = saved.offset
 
-    def looks(self) -> dict[str, Look]:
+    def statuses(self) -> dict[str, GraphStatus]:
         """What there is to see of each graph."""
         return {
-            name: Look(
+            name: GraphStatus(
                 size=sum(tensor.nbytes for tensor in seat.graph.engine.state.tensors.values()),
                 entities=len(seat.graph.engine.catalog),
                 relations=len(seat.graph.engine.relations),
@@ -183,20 +183,20 @@ class Host:
             for name, seat in partition.seats.items()
         }
 
-    def timed_looks(self) -> tuple[dict[str, Look], float]:
+    def timed_statuses(self) -> tuple[dict[str, GraphStatus], float]:
         """The same, and how many seconds of the device's thread it took."""
         began = time.perf_counter()
-        return self.looks(), time.perf_counter() - began
+        return self.statuses(), time.perf_counter() - began
 
     def names(self, name: str) -> tuple[Sequence[str], Sequence[str]] | None:
         """A graph's entities and relations, None where it is not here; the first grows, and may be read meanwhile."""
         found = self._find(name)
         return None if found is None else (found[1].graph.engine.catalog.names, found[1].graph.bundle.relations)
 
-    def portrait(self, name: str, entity: str) -> tuple[Portrait, Clock | None] | None:
+    def profile(self, name: str, entity: str) -> tuple[EntityProfile, Clock | None] | None:
         """What is known of an entity, and its graph's clock; None where the graph is not here."""
         found = self._find(name)
-        return None if found is None else (portray(found[1].graph.engine, entity), found[1].graph.bundle.clock)
+        return None if found is None else (profile_entity(found[1].graph.engine, entity), found[1].graph.bundle.clock)
 
     # -- bundles ----------------------------------------------------------------------------------------------
 
@@ -280,7 +280,7 @@ class Host:
                     seat.successor.overhear(fresh)
                 told = done.graphs.setdefault(name, Told(seat.graph.bundle.clock, seat.graph.version))
                 told.answered += outcome.answered
-                told.marks += outcome.marks
+                told.scored += outcome.scored
                 told.ended |= outcome.ended
             done.answered += outcome.answered
             done.answers[name] += len(outcome.answered)

@@ -19,7 +19,7 @@ from adatkg_core.events import Source
 from streams.dead_letters import UNCHANGED, dead_letter_headers
 from streams.kafka import Message, Sender, Topics, header
 from streams.settings import StreamSettings
-from streams.worker.graph_host import Done, Host, Look
+from streams.worker.graph_host import Done, GraphStatus, Host
 from streams.worker.live_graph import Arrival, Rejected
 from streams.worker.metrics import Metrics
 
@@ -281,10 +281,10 @@ class Pump:
         self._metrics.snapshot.observe(took)
         log.info("snapshot", graphs=len(capture.states), acknowledged=acknowledged, seconds=round(took, 3))
 
-    async def looks(self) -> dict[str, Look]:
+    async def statuses(self) -> dict[str, GraphStatus]:
         """What there is to see of each graph."""
-        looks: dict[str, Look] = await self.on_device(self._host.looks)
-        return looks
+        statuses: dict[str, GraphStatus] = await self.on_device(self._host.statuses)
+        return statuses
 
     async def on_device(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Run something on the one thread that touches the device, in turn with the batches."""

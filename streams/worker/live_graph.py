@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from adatkg_core.engine import Engine, object_to_fact, object_to_time
-from adatkg_core.events import Fact, Prediction, Source, Tick
+from adatkg_core.events import Fact, Ranking, Source, Tick
 from adatkg_core.messages import Question, Unusable, decode_event, encode_prediction
 from adatkg_core.model import keeps_counts
 from adatkg_core.storage import Bundle, Saved
@@ -16,7 +16,7 @@ from adatkg_core.text import TextEncoder
 from streams.dead_letters import UNCHANGED
 from streams.kafka import Record
 from streams.settings import StreamSettings
-from streams.worker.live_score import Mark, Prequential
+from streams.worker.live_score import Prequential, ScoredAnswer
 from streams.worker.replica import Share
 
 DEPTH = 50  # how far down a ranking is remembered, to be marked when the answer comes
@@ -47,7 +47,7 @@ class Answered:
     arrival: Arrival
     body: bytes
     question: Question  # its time is a tick: whoever asked for the next one has got it
-    prediction: Prediction
+    prediction: Ranking
     until: int  # the last tick at which its truth may come
     made: float  # when, by time.monotonic
 
@@ -77,7 +77,7 @@ class Outcome:
     answered: list[Answered] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    marks: Sequence[Mark] = ()
+    scored: Sequence[ScoredAnswer] = ()
     ended: dict[int, bool] = field(default_factory=dict)
 
 
@@ -154,7 +154,7 @@ class _Batch:
         self._answered: dict[int, Answered] = {}
         self._rejected: dict[int, Rejected] = {}
         self._counts: Counter[str] = Counter()
-        self._marks: deque[Mark] = deque(maxlen=MARKS)
+        self._marks: deque[ScoredAnswer] = deque(maxlen=MARKS)
         self._ended: dict[int, bool] = {}
 
     def fact(self, arrival: Arrival, fact: Fact) -> None:
@@ -221,7 +221,7 @@ class _Batch:
             queries = [asked.question.query for asked in self._asked]
             answers = self._engine.predict(queries, depth=DEPTH, heuristic=self._graph.heuristic)
             for asked, answer in zip(self._asked, answers, strict=True):
-                if isinstance(answer, Prediction):
+                if isinstance(answer, Ranking):
                     self._answer(asked, answer)
                 else:
                     self._refuse(asked.arrival, answer.code, answer.reason)
@@ -248,7 +248,7 @@ class _Batch:
                 if isinstance(told, Fact):
                     self._marks += score.happened(told)
 
-    def _answer(self, asked: _Asked, prediction: Prediction) -> None:
+    def _answer(self, asked: _Asked, prediction: Ranking) -> None:
         arrival, question, graph = asked.arrival, asked.question, self._graph
         body = encode_prediction(prediction, question, graph.name, graph.version, arrival.source, graph.bundle.clock)
         made = Answered(arrival, body, question, prediction, asked.until, time.monotonic())

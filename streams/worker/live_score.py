@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from adatkg_core.events import Fact, Prediction, Recurrent
+from adatkg_core.events import Fact, Ranking, Recurrent
 from adatkg_core.messages import Question
 from streams.settings import Horizon
 from streams.worker.rank_window import RankWindow
@@ -76,7 +76,7 @@ class Prequential:
         return question.query.t - 1 + self.horizon if question.next else question.query.t
 
     def answered(
-        self, question: Question, prediction: Prediction, deep: Sequence[str], offset: int = 0, until: int | None = None
+        self, question: Question, prediction: Ranking, deep: Sequence[str], offset: int = 0, until: int | None = None
     ) -> None:
         """A query was answered with this ranking, best first; `deep` goes further down than what was asked for.
 
@@ -106,18 +106,18 @@ class Prequential:
         self._add(asked)
         self._make_room()
 
-    def happened(self, fact: Fact) -> list[Mark]:
+    def happened(self, fact: Fact) -> list[ScoredAnswer]:
         """A fact came; it settles the outstanding queries that it answers, in both directions, and says how they did.
 
         Of the queries about one thing only the latest are told apart; all of them count.
         """
-        marks = []
+        scored = []
         for forward, given, truth in ((True, fact.s, fact.o), (False, fact.o, fact.s)):
             if fact.t >= self._reached:
                 self._bind(_Key(forward, fact.r, given, None), fact.t, truth)
-            marks += self._settle(_Key(forward, fact.r, given, fact.t), truth)
+            scored += self._settle(_Key(forward, fact.r, given, fact.t), truth)
         self._make_room()
-        return marks
+        return scored
 
     def passed(self, watermark: int) -> dict[int, bool]:
         """Time has come this far: queries whose last tick is before it can no longer be settled and end.
@@ -155,8 +155,8 @@ class Prequential:
                 asked.key, asked.until = kind._replace(time=time), time
                 self._add(asked)
 
-    def _settle(self, key: _Key, truth: str) -> list[Mark]:
-        marks: deque[Mark] = deque(maxlen=MARKS)
+    def _settle(self, key: _Key, truth: str) -> list[ScoredAnswer]:
+        scored: deque[ScoredAnswer] = deque(maxlen=MARKS)
         came = self._groups[key].came if key in self._groups else {}
         for asked in self._fresh(key, truth):
             if asked.wants(truth):
@@ -167,8 +167,8 @@ class Prequential:
                     self._windows[name].add(rank)
                     if simple is not None:
                         self._heuristic[name].add(simple_rank)
-                marks.append(Mark(asked.offset, truth, rank, simple_rank))
-        return list(marks)
+                scored.append(ScoredAnswer(asked.offset, truth, rank, simple_rank))
+        return list(scored)
 
     def _fresh(self, key: _Key, truth: str) -> list[_Asked]:
         """The queries of a group to which this answer has not come before, the oldest first; now it has."""
@@ -212,7 +212,7 @@ class Prequential:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ScoredAnswer:
     """How the answer to the query at `offset` did when this truth came; None: beyond the remembered list."""
 
     offset: int

@@ -9,7 +9,7 @@ import torch
 
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.messages import Announcement
-from adatkg_core.storage import Bundle, ModelStore, Saved, SnapshotStore, resolve_device, unfit
+from adatkg_core.storage import Bundle, ModelStore, Saved, SnapshotStore, resolve_device, why_unfit
 from adatkg_core.text import TextEncoder, load_encoder
 from streams.settings import StreamSettings
 from streams.worker.live_graph import Graph
@@ -48,7 +48,7 @@ class Loader:
         for version in line:
             try:
                 bundle = self._models.bundle(name, version, self._device)
-                problem = unfit(bundle, None, name, None, True)
+                problem = why_unfit(bundle, None, name, None, True)
             except InputError as error:
                 problem = str(error)
             if problem is None:
@@ -89,7 +89,7 @@ class Loader:
         """
         name = announcement.graph
         bundle = self._models.bundle(name, announcement.version)
-        reason = unfit(bundle, present, name, announcement.verdict, announcement.forced)
+        reason = why_unfit(bundle, present, name, announcement.verdict, announcement.forced)
         if reason:
             raise InputError(reason)
         saved = self._models.state(name, announcement.version)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from streams.worker.graph_host import Look
+from streams.worker.graph_host import GraphStatus
 
 CONTENT_TYPE = "text/plain; version=0.0.4"  # what generate_latest writes; the web server adds the character set
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -86,11 +86,11 @@ class Metrics:
             for kind, number in counts.items():
                 self.events.labels(graph, kind).inc(number)
 
-    def show(self, looks: Mapping[str, Look]) -> None:
+    def show(self, statuses: Mapping[str, GraphStatus]) -> None:
         """What there is to see of each graph; those that moved elsewhere are no longer shown."""
         for gauge in (self.state, self.entities, self.watermark, self.model, self.score, self.heuristic, self.scored):
             gauge.clear()
-        for graph, look in looks.items():
+        for graph, look in statuses.items():
             self.state.labels(graph).set(look.size)
             self.entities.labels(graph).set(look.entities)
             self.model.labels(graph, look.version).set(1)

@@ -15,10 +15,10 @@ from adatkg_core.datasets import Dataset, aligned, by_first_appearance
 from adatkg_core.engine import Engine
 from adatkg_core.errors import InputError
 from adatkg_core.evaluation import Asked, measure, summarize
-from adatkg_core.events import Fact, Prediction, Query
+from adatkg_core.events import Fact, Query, Ranking
 from adatkg_core.metrics import rank_targets
 from adatkg_core.metrics.scores import METRICS
-from adatkg_core.model import Recurrency, score_together
+from adatkg_core.model import Recurrency, score_snapshot
 from adatkg_core.model.recurrency import SAME_PAIR, SAME_RELATION
 from tests.support.small_graph import CONFIGURATIONS, ENCODER, shared_model, small_config, small_graph, small_model
 
@@ -70,7 +70,7 @@ def as_query(row: Row, truths: set[Row]) -> Query:
     return replace(query, o=name) if r >= n else replace(query, s=name)
 
 
-def one_at_a_time(name: str, asked: list[Row]) -> list[Prediction]:
+def one_at_a_time(name: str, asked: list[Row]) -> list[Ranking]:
     """The definition: all facts before t in the log, each query alone, other true answers of t left out."""
     data, engine, answers = graph(), fresh(name), []
     past = list(rows(data))
@@ -80,7 +80,7 @@ def one_at_a_time(name: str, asked: list[Row]) -> list[Prediction]:
             s, r, o, t = past.pop(0)
             engine.observe([Fact(data.entities[s], data.relations[r], data.entities[o], t)])
         answer = engine.predict([as_query(row, truths)])[0]
-        assert isinstance(answer, Prediction)
+        assert isinstance(answer, Ranking)
         answers.append(answer)
     return answers
 
@@ -242,7 +242,7 @@ def test_snapshot_ranks_are_raw_and_each_direction_is_scored_apart() -> None:
         half = len(one.subject) // 2
         for side in (slice(0, half), slice(half, None)):
             with torch.no_grad():
-                scores, _ = score_together(
+                scores, _ = score_snapshot(
                     engine.model,
                     engine.state,
                     torch.arange(data.n_entities),
@@ -283,7 +283,7 @@ def gaps(asked: Asked, protocol: str) -> list[float]:
     ids = torch.arange(data.n_entities)
     with torch.no_grad():
         subject, relation = asked.subject[:half], asked.relation[:half]
-        scores, _ = score_together(engine.model, engine.state, ids, subject, relation, asked.time)
+        scores, _ = score_snapshot(engine.model, engine.state, ids, subject, relation, asked.time)
     return scores[0].tolist()
 
 

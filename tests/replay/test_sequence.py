@@ -15,7 +15,7 @@ from adatkg_core.datasets import Dataset, load_dataset, synthesize
 from adatkg_core.datasets.dataset import make_dataset
 from adatkg_core.errors import InputError
 from adatkg_core.evaluation import measure
-from adatkg_core.events import Fact, Prediction
+from adatkg_core.events import Fact, Ranking
 from adatkg_core.messages import Question, decode_event
 from adatkg_core.metrics import TimeFilter
 from adatkg_core.state import both_sides
@@ -130,7 +130,7 @@ def test_ranks_of_a_replay_are_the_ranks_of_an_evaluation() -> None:
     log = [event.query if isinstance(event, Question) else event for event in events]
     assert not any(hasattr(event, "next") for event in log)
     answers = play(fresh_engine(entities=dataset.entities), log)  # type: ignore[arg-type]
-    ranks = [rank for answer in answers if isinstance(answer, Prediction) for rank in answer.ranks.values()]
+    ranks = [rank for answer in answers if isinstance(answer, Ranking) for rank in answer.ranks.values()]
     asked = measure(fresh_engine(entities=dataset.entities), dataset, "test", baseline=False)
     wanted = torch.cat([one.ranks.realistic.view(2, -1).T.flatten() for one in asked])  # fact by fact
     assert ranks == wanted.tolist()

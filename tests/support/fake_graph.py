@@ -14,7 +14,7 @@ from kafka import KafkaProducer
 
 from adatkg_core.clock import Clock
 from adatkg_core.engine.admission import object_to_relation
-from adatkg_core.events import Answer, Prediction, Source
+from adatkg_core.events import Answer, Ranking, Source
 from adatkg_core.messages import Question, Unusable, decode_event, encode_prediction, encode_query
 from adatkg_core.state import Relations
 from streams.dead_letters import dead_letter_headers
@@ -43,7 +43,7 @@ def prediction(
 ) -> bytes:
     """An answer such as the worker gives, the same for the same place."""
     top = tuple(Answer(name, 2.0 - i, 0.5 / (1 + i)) for i, name in enumerate(("Angela Merkel", "China", "[red]Iran")))
-    made = Prediction(top, 7 + offset, late, True, 0.25, 3, {"Angela Merkel": 1.0})
+    made = Ranking(top, 7 + offset, late, True, 0.25, 3, {"Angela Merkel": 1.0})
     if asked.next:
         asked = replace(asked, query=replace(asked.query, t=made.as_of))
     return encode_prediction(made, asked, graph, "model-1", Source(partition, offset), clock)

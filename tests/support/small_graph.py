@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from adatkg_core.datasets import Dataset, synthesize
 from adatkg_core.engine import Engine, Snapshot
-from adatkg_core.events import Fact, Prediction, Query, Refusal
+from adatkg_core.events import Fact, Query, Ranking, Refusal
 from adatkg_core.model import AdaTKG, Ema
 from adatkg_core.settings import Config, config_from_dict
 from adatkg_core.text.encoder import HashEncoder
@@ -144,9 +144,9 @@ def engine_with_past(name: str = "default", **options: Any) -> Engine:
     return engine
 
 
-def play(engine: Engine, log: Sequence[Event], cuts: Iterable[int] = ()) -> list[Prediction | Refusal]:
+def play(engine: Engine, log: Sequence[Event], cuts: Iterable[int] = ()) -> list[Ranking | Refusal]:
     """Give the log to an engine, neighbours of one kind together except at the cuts; the answers in order."""
-    answers: list[Prediction | Refusal] = []
+    answers: list[Ranking | Refusal] = []
     cuts = set(cuts)
     start = 0
     for end in range(1, len(log) + 1):
@@ -162,7 +162,7 @@ def play(engine: Engine, log: Sequence[Event], cuts: Iterable[int] = ()) -> list
     return answers
 
 
-def assert_same_answers(found: Sequence[Prediction | Refusal], wanted: Sequence[Prediction | Refusal]) -> None:
+def assert_same_answers(found: Sequence[Ranking | Refusal], wanted: Sequence[Ranking | Refusal]) -> None:
     """Equal up to TOLERANCE in the scores and to the places of candidates closer than that."""
     assert len(found) == len(wanted)
     for one, other in zip(found, wanted, strict=True):
@@ -173,7 +173,7 @@ def assert_same_answers(found: Sequence[Prediction | Refusal], wanted: Sequence[
             _assert_same_prediction(one, other)
 
 
-def _assert_same_prediction(one: Prediction, other: Prediction) -> None:
+def _assert_same_prediction(one: Ranking, other: Ranking) -> None:
     assert (one.as_of, one.late, one.cold_start) == (other.as_of, other.late, other.cold_start)
     assert one.interactions == other.interactions
     assert abs(one.gate - other.gate) <= TOLERANCE

@@ -27,7 +27,7 @@ from adatkg_core.engine import Engine, commit_facts
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.evaluation import measure, summarize
 from adatkg_core.metrics import TimeFilter
-from adatkg_core.model import AdaTKG, Ema, LastUpdate, Scores, View, score_together
+from adatkg_core.model import AdaTKG, Ema, LastUpdate, Scores, View, score_snapshot
 from adatkg_core.settings import Config
 from adatkg_core.state import GraphState, both_sides
 from adatkg_core.storage import Bundle
@@ -175,7 +175,7 @@ def _forward(
     last: LastUpdate | None,
 ) -> tuple[Scores, View]:
     if model.config.train.protocol == "snapshot":
-        scores, view = score_together(model, state, ids, subject, relation, time, last)
+        scores, view = score_snapshot(model, state, ids, subject, relation, time, last)
         return Scores(scores, None), view
     view = model.view(state, ids, last)
     return model.score(state, view, subject, relation, time), view

@@ -19,7 +19,7 @@ Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Contender:
+class ModelUnderTest:
     """A bundle as a worker would have it: a state made from files is where it starts, the log comes after."""
 
     bundle: Bundle
@@ -34,8 +34,8 @@ class Contender:
 
 
 def judge(
-    candidate: Contender,
-    present: Contender | None,
+    candidate: ModelUnderTest,
+    present: ModelUnderTest | None,
     dataset: Dataset,
     slice: str,
     margin: float,
@@ -54,7 +54,7 @@ def judge(
 
 
 def window_score(
-    contender: Contender,
+    contender: ModelUnderTest,
     dataset: Dataset,
     slice: str,
     others: Sequence[str] = (),

@@ -29,12 +29,12 @@ from adatkg_core.clock import Clock
 from adatkg_core.datasets import Dataset, aligned
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.messages import Announcement, Verdict, decode_announcement, encode_announcement
-from adatkg_core.storage import Bundle, ModelStore, Saved, read_document, safe_name, unfit, write_document
+from adatkg_core.storage import Bundle, ModelStore, Saved, read_document, safe_name, why_unfit, write_document
 from adatkg_core.text import TextEncoder, load_encoder
 from streams.kafka import Connection, Topics, announce, event_log, open_log, partition_of
 from trainer.fit import Report, train
 from trainer.retrain.archive import Archive
-from trainer.retrain.comparison import Contender, judge
+from trainer.retrain.comparison import ModelUnderTest, judge
 from trainer.retrain.folder_lock import only_trainer
 from trainer.retrain.lease import Lease, lease
 from trainer.retrain.metrics import TrainingMetrics
@@ -182,11 +182,11 @@ class LogTrainer:
     ) -> tuple[Underway, Announcement]:
         graph, against = self.plan.graph, self._store.present(self.plan.graph)
         present = None if against is None else self._bundle(against)
-        mine = Contender(bundle, self._encoder(bundle.model.config.model.encoder))
+        mine = ModelUnderTest(bundle, self._encoder(bundle.model.config.model.encoder))
         theirs = None if present is None else self._as_it_answers(present, dataset)
         verdict = judge(mine, theirs, dataset, self.plan.slice, self.plan.margin, report)
         self._metrics.scores(graph, verdict)
-        reason = unfit(bundle, present, graph, verdict, forced=False)
+        reason = why_unfit(bundle, present, graph, verdict, forced=False)
         if verdict is None and present is not None:
             reason = reason or f"the newest window has no query of the slice {self.plan.slice} to judge by"
         if reason is None:
@@ -208,7 +208,7 @@ class LogTrainer:
         decision = orjson.loads(encode_announcement(announcement))
         return replace(run, decision=decision, against=against), announcement
 
-    def _as_it_answers(self, present: Bundle, dataset: Dataset) -> Contender:
+    def _as_it_answers(self, present: Bundle, dataset: Dataset) -> ModelUnderTest:
         encoder = self._encoder(present.model.config.model.encoder)
         try:
             state = self._store.state(self.plan.graph, present.version, self.plan.device)
@@ -219,7 +219,7 @@ class LogTrainer:
         if known is not None and dataset.times[0] > known:
             remedy = "replay those files into the log, or the new bundle starts without them"
             log.warning("facts_not_in_the_log", graph=self.plan.graph, up_to=known, remedy=remedy)
-        return Contender(present, encoder, state)
+        return ModelUnderTest(present, encoder, state)
 
     def _state(self, run: Underway, bundle: Bundle, dataset: Dataset, encoder: TextEncoder) -> Saved:
         """What a worker with this bundle would know after the log below the run's offset."""

@@ -11,7 +11,7 @@ import torch
 import adatkg_core.storage.bundle
 from adatkg.main import main
 from adatkg_core.messages import Announcement, Verdict, decode_announcement
-from adatkg_core.storage import Bundle, ModelStore, Saved, save_bundle, unfit
+from adatkg_core.storage import Bundle, ModelStore, Saved, save_bundle, why_unfit
 from streams.kafka import Topics
 from tests.support.fake_graph import fresh_topics, records
 from tests.support.small_graph import engine_with_past, shared_model, small_config, small_graph, small_model
@@ -209,7 +209,7 @@ def test_a_bundle_with_nan_is_refused(command: Command, monkeypatch: pytest.Monk
     with torch.no_grad():
         next(model.parameters()).view(-1)[0] = torch.nan
     broken = bundle("nan", model=model)
-    assert "holds NaN" in str(unfit(replace(broken, graph="g"), None, "g", None, True))
+    assert "holds NaN" in str(why_unfit(replace(broken, graph="g"), None, "g", None, True))
     with monkeypatch.context() as patch:
         patch.setattr(adatkg_core.storage.bundle, "require_finite", lambda *_: None)
         command.add(broken)

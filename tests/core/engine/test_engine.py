@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from adatkg_core.engine import Engine, Snapshot
 from adatkg_core.engine.engine import Observed
 from adatkg_core.errors import InputError
-from adatkg_core.events import Fact, Prediction, Query, Refusal
+from adatkg_core.events import Fact, Query, Ranking, Refusal
 from adatkg_core.storage import read_artifact, write_artifact
 from adatkg_core.text.encoder import HashEncoder
 from tests.support.small_graph import (
@@ -117,7 +117,7 @@ def test_splitting_a_log_into_batches_changes_no_answer_and_no_bit_of_the_state(
     cuts = data.draw(st.sets(st.integers(1, len(log))))
     whole, split, single = start(name, with_past), start(name, with_past), start(name, with_past)
     answers = play(whole, log)
-    assert any(isinstance(answer, Prediction) for answer in answers)
+    assert any(isinstance(answer, Ranking) for answer in answers)
     assert_same_answers(play(split, log, cuts), answers)
     assert_same_answers(play(single, log, range(len(log))), answers)
     assert_same_snapshot(split.snapshot(), whole.snapshot())
@@ -228,7 +228,7 @@ def test_a_query_gives_the_same_answer_wherever_it_stands_among_the_facts_of_its
 def test_an_entity_is_a_candidate_only_from_the_time_after_its_first_fact() -> None:
     def candidates(time: int) -> set[str]:
         answer = engine.predict([Query(RELATIONS[0], time, s="a", k=EVERYTHING)])[0]
-        assert isinstance(answer, Prediction)
+        assert isinstance(answer, Ranking)
         return {one.entity for one in answer.top}
 
     engine = fresh_engine()
@@ -264,7 +264,7 @@ def test_a_recent_fact_does_change_a_later_query() -> None:
         before = engine.predict([query])[0]
         engine.observe([Fact(KNOWN[0], RELATIONS[0], KNOWN[3], NOW + 1)])
         after = engine.predict([query])[0]
-        assert isinstance(before, Prediction) and isinstance(after, Prediction)
+        assert isinstance(before, Ranking) and isinstance(after, Ranking)
         old = {answer.entity: answer.score for answer in before.top}
         assert max(abs(answer.score - old[answer.entity]) for answer in after.top) > 1e-3, name
         assert after.interactions == before.interactions + 1
@@ -333,7 +333,7 @@ def test_rank_of_and_exclude_change_no_score(name: str, data: st.DataObject) -> 
     asked = replace(data.draw(queries_at(NOW + 1)), k=EVERYTHING)
     plain = replace(asked, rank_of=(), exclude=())
     wanted, found = engine.predict([plain])[0], engine.predict([asked])[0]
-    assert isinstance(wanted, Prediction) and isinstance(found, Prediction)
+    assert isinstance(wanted, Ranking) and isinstance(found, Ranking)
     scores = {answer.entity: answer.score for answer in wanted.top}
     assert {answer.entity for answer in found.top} == scores.keys() - set(asked.exclude)
     # A stranger among those to be ranked is one more column, which may change how a sum is ordered.
@@ -350,7 +350,7 @@ def test_a_rank_is_that_of_brute_force_over_the_scores(name: str, data: st.DataO
     hidden = tuple(data.draw(st.lists(st.sampled_from(KNOWN), max_size=4)))
     query = Query(data.draw(relation_of), NOW + 1, s=data.draw(name_of), k=EVERYTHING)
     full, ranked = engine.predict([query, replace(query, rank_of=targets, exclude=hidden)])
-    assert isinstance(full, Prediction) and isinstance(ranked, Prediction)
+    assert isinstance(full, Ranking) and isinstance(ranked, Ranking)
     scores = {answer.entity: answer.score for answer in full.top}
     for target in targets:
         others = [score for entity, score in scores.items() if entity != target and entity not in hidden]
@@ -365,7 +365,7 @@ def test_an_entity_that_is_no_candidate_yet_is_ranked_as_if_it_were_one() -> Non
     stranger = engine.predict([query])[0]
     engine.register([NEW[0]])
     listed = engine.predict([query])[0]
-    assert isinstance(stranger, Prediction) and isinstance(listed, Prediction)
+    assert isinstance(stranger, Ranking) and isinstance(listed, Ranking)
     assert NEW[0] not in {answer.entity for answer in stranger.top}
     assert NEW[0] in {answer.entity for answer in listed.top}
     assert stranger.ranks == listed.ranks
@@ -374,7 +374,7 @@ def test_an_entity_that_is_no_candidate_yet_is_ranked_as_if_it_were_one() -> Non
 def test_probabilities_are_those_of_all_candidates_and_the_list_is_in_order() -> None:
     engine = engine_with_past()
     full, few_only = engine.predict([Query(RELATIONS[1], NOW + 1, s=KNOWN[0], k=k) for k in (EVERYTHING, 3)])
-    assert isinstance(full, Prediction) and isinstance(few_only, Prediction)
+    assert isinstance(full, Ranking) and isinstance(few_only, Ranking)
     assert len(full.top) == len(engine.catalog) and len(few_only.top) == 3
     assert sum(answer.probability for answer in full.top) == pytest.approx(1, abs=1e-5)
     scores = [answer.score for answer in full.top]
@@ -419,7 +419,7 @@ def test_a_fact_too_far_ahead_is_refused_and_does_not_move_the_watermark() -> No
 def test_a_late_query_is_answered_as_of_the_watermark_and_says_so() -> None:
     engine = engine_with_past()
     late, now = engine.predict([Query(RELATIONS[0], t, s=KNOWN[0], k=EVERYTHING) for t in (NOW - 4, NOW)])
-    assert isinstance(late, Prediction) and isinstance(now, Prediction)
+    assert isinstance(late, Ranking) and isinstance(now, Ranking)
     assert late.late and late.as_of == NOW
     assert not now.late and now.as_of == NOW
     assert_same_answers([replace(late, late=False)], [now])
@@ -454,7 +454,7 @@ def test_a_time_that_the_state_cannot_hold_is_refused(time: int) -> None:
 def test_a_graph_without_any_entity_answers_with_an_empty_list() -> None:
     for name in CONFIGURATIONS.keys() - set(PER_ENTITY):
         answer = fresh_engine(name).predict([Query(RELATIONS[0], 5, s="a", rank_of=("b",))])[0]
-        assert isinstance(answer, Prediction)
+        assert isinstance(answer, Ranking)
         assert answer.top == () and answer.cold_start and answer.ranks == {"b": 1.0}
 
 

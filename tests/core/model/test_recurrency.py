@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from adatkg_core.engine import Engine
-from adatkg_core.events import Prediction, Query, Recurrent
+from adatkg_core.events import Query, Ranking, Recurrent
 from adatkg_core.model import score_recurrency
 from tests.support.small_graph import (
     CONFIGURATIONS,
@@ -36,10 +36,10 @@ def questions(time: int) -> list[Query]:
     return asked
 
 
-def predicted(engine: Engine, queries: list[Query], depth: int, heuristic: bool = True) -> list[Prediction]:
+def predicted(engine: Engine, queries: list[Query], depth: int, heuristic: bool = True) -> list[Ranking]:
     answers = engine.predict(queries, depth=depth, heuristic=heuristic)
-    assert all(isinstance(answer, Prediction) for answer in answers)
-    return [answer for answer in answers if isinstance(answer, Prediction)]
+    assert all(isinstance(answer, Ranking) for answer in answers)
+    return [answer for answer in answers if isinstance(answer, Ranking)]
 
 
 def by_definition(engine: Engine, query: Query, depth: int) -> Recurrent:

@@ -14,7 +14,7 @@ from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Fact, Source
 from adatkg_core.messages import Question, decode_event
 from streams import Client
-from streams.client import Forecast, Seen, decode_forecast
+from streams.client import Prediction, Seen, decode_forecast
 from streams.embedded_broker import Broker
 from streams.kafka import Topics
 from tests.support.fake_graph import answering, fresh_topics, prediction, question, records, send
@@ -37,8 +37,8 @@ def said(graph: str, offset: int) -> tuple[bytes, bytes, tuple[()]]:
     return graph.encode(), prediction(question(), graph, 3, offset), ()
 
 
-async def take(client: Client, graph: str | None, count: int) -> list[Forecast]:
-    taken: list[Forecast] = []
+async def take(client: Client, graph: str | None, count: int) -> list[Prediction]:
+    taken: list[Prediction] = []
     async for forecast in client.predictions(graph, from_beginning=True):
         taken.append(forecast)
         if len(taken) == count:
@@ -116,7 +116,7 @@ def test_closing_the_client_ends_what_is_followed(bootstrap: str, topics: Topics
             await asyncio.sleep(0.05)
         assert await task == []
 
-    async def take_all(following: Any) -> list[Forecast]:
+    async def take_all(following: Any) -> list[Prediction]:
         return [forecast async for forecast in following]
 
     play(scene())
@@ -125,7 +125,7 @@ def test_closing_the_client_ends_what_is_followed(bootstrap: str, topics: Topics
 def test_what_is_remembered_of_repeats_is_bounded_for_each_partition_apart() -> None:
     seen = Seen(remembered=3)
 
-    def forecast(partition: int, offset: int) -> Forecast:
+    def forecast(partition: int, offset: int) -> Prediction:
         return decode_forecast(prediction(question(), "g", partition, offset))
 
     assert not seen.repeats(forecast(1, 0))

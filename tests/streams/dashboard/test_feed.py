@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from adatkg_core.clock import Clock
-from adatkg_core.events import Answer, Prediction, Query, Source
+from adatkg_core.events import Answer, Query, Ranking, Source
 from adatkg_core.messages import Question
 from streams.dashboard import Feed
 from streams.dashboard.entity_history import Traces
@@ -21,7 +21,7 @@ from streams.dashboard.feed import DEAD_LETTERS, HISTORY, PREDICTIONS, SAMPLED
 from streams.dashboard.latency import MOST, WINDOW, Latency
 from streams.dashboard.name_search import NameIndex
 from streams.dashboard.recent_predictions import GRAPHS, ROWS, SHOWN, TRUTHS, Latest
-from streams.worker import Answered, Done, Look, Mark, Told
+from streams.worker import Answered, Done, GraphStatus, ScoredAnswer, Told
 from streams.worker.live_graph import Arrival, Rejected
 from streams.worker.live_score import Prequential
 
@@ -39,7 +39,7 @@ def answered(
     """An answer to (entity, r, ?) at a time, or with a horizon at the next time; it was made just now."""
     query = Query("r", time, s=entity)
     top = tuple(Answer(name, 1.0, 0.1) for name in "abcdefgh")
-    prediction = Prediction(top, time, late, interactions == 0, 0.25, interactions, memory_norm=1.5)
+    prediction = Ranking(top, time, late, interactions == 0, 0.25, interactions, memory_norm=1.5)
     made = monotonic()
     arrival = Arrival(Source(0, offset), made - took, b"g", b"")
     question = Question("q", query, {}, horizon > 0)
@@ -48,30 +48,30 @@ def answered(
 
 def batch(
     *answers: Answered,
-    marks: Sequence[Mark] = (),
+    scored: Sequence[ScoredAnswer] = (),
     ended: Mapping[int, bool] = MappingProxyType({}),
     graph: str = "g",
     clock: Clock | None = None,
 ) -> Done:
-    told = Told(clock, "v1", list(answers), list(marks), dict(ended))
+    told = Told(clock, "v1", list(answers), list(scored), dict(ended))
     done = Done(answered=list(answers), graphs={graph: told})
     done.counts[graph] = done.counts.get(graph, type(done.answers)())
     done.counts[graph]["query"] += len(answers)
     return done
 
 
-def look(version: str = "v1", watermark: int = 3) -> Look:
+def look(version: str = "v1", watermark: int = 3) -> GraphStatus:
     score = Prequential()
-    return Look(10, 2, 1, watermark, "1970-01-04", version, score.scores(), score.heuristic_scores(), 14, 0)
+    return GraphStatus(10, 2, 1, watermark, "1970-01-04", version, score.scores(), score.heuristic_scores(), 14, 0)
 
 
-async def nothing() -> tuple[dict[str, Look], float]:
+async def nothing() -> tuple[dict[str, GraphStatus], float]:
     return {}, 0.0
 
 
-def feed(**looks: Look) -> Feed:
+def feed(**statuses: GraphStatus) -> Feed:
     made = Feed(nothing, lambda: 7)
-    made.see(looks)
+    made.see(statuses)
     return made
 
 
@@ -102,7 +102,9 @@ def test_a_trace_follows_an_entity_and_knows_how_well_it_was_answered() -> None:
     traces = Traces()
     asked = [answered(1, time=1), answered(2, time=1), answered(3, time=2, interactions=4)]
     traces.answered("g", asked, "v")
-    traces.marked("g", [Mark(1, "a", 2.0, None), Mark(2, "b", None, 1.0), Mark(99, "c", 1.0, None)])
+    traces.marked(
+        "g", [ScoredAnswer(1, "a", 2.0, None), ScoredAnswer(2, "b", None, 1.0), ScoredAnswer(99, "c", 1.0, None)]
+    )
     first, second = traces.trace("g", "e", Clock())
     assert first == {
         "t": 1,
@@ -138,7 +140,7 @@ def test_traces_hold_no_more_however_long_the_stream() -> None:
 def test_a_truth_that_comes_after_its_answer_was_pushed_out_is_harmless() -> None:
     traces = Traces(points=2, all_points=4, open=1)
     traces.answered("g", [answered(1, time=1), answered(2, time=2), answered(3, time=3)], "v")
-    traces.marked("g", [Mark(1, "a", 1.0, None), Mark(3, "a", 4.0, None)])
+    traces.marked("g", [ScoredAnswer(1, "a", 1.0, None), ScoredAnswer(3, "a", 4.0, None)])
     assert [point["reciprocal_rank"] for point in traces.trace("g", "e", None)] == [None, 0.25]
 
 
@@ -149,14 +151,14 @@ def test_the_latest_rows_are_the_newest_first_with_the_truths_that_came() -> Non
     latest = Latest()
     latest.add("g", batch(*(answered(i) for i in range(ROWS + 5))).graphs["g"])
     latest.add("g", batch(answered(900)).graphs["g"])
-    assert latest.mark("g", Mark(900, "a", 3.5, None)) == {
+    assert latest.mark("g", ScoredAnswer(900, "a", 3.5, None)) == {
         "graph": "g",
         "id": "0-900",
         "entity": "a",
         "rank": 3.5,
         "heuristic_rank": None,
     }
-    assert latest.mark("g", Mark(0, "a", 1.0, None)) is None, "that one is no longer among them"
+    assert latest.mark("g", ScoredAnswer(0, "a", 1.0, None)) is None, "that one is no longer among them"
     rows = latest.rows("g")
     assert [row["id"] for row in rows[:2]] == ["0-900", f"0-{ROWS + 4}"] and len(rows) == ROWS
     assert rows[0] == {
@@ -187,12 +189,12 @@ def test_rows_are_bounded_over_graphs_and_truths_and_those_shown() -> None:
     for i in range(GRAPHS + 20):
         latest.add(f"g{i}", batch(answered(1), graph=f"g{i}").graphs[f"g{i}"])
     assert latest.rows("g0") == [] and latest.rows(f"g{GRAPHS + 19}")
-    marks = [latest.mark(f"g{GRAPHS}", Mark(1, str(i), 1.0, None)) for i in range(TRUTHS + 5)]
-    assert sum(mark is not None for mark in marks) == TRUTHS
+    scored = [latest.mark(f"g{GRAPHS}", ScoredAnswer(1, str(i), 1.0, None)) for i in range(TRUTHS + 5)]
+    assert sum(mark is not None for mark in scored) == TRUTHS
     for i in range(SHOWN + 1):
         latest.show("g", answered(i), batch(answered(i)).graphs["g"])
-    assert latest.mark("g", Mark(0, "a", 1.0, None)) is None
-    assert latest.mark("g", Mark(1, "a", 1.0, None)) is not None
+    assert latest.mark("g", ScoredAnswer(0, "a", 1.0, None)) is None
+    assert latest.mark("g", ScoredAnswer(1, "a", 1.0, None)) is not None
     latest.keep_only([f"g{GRAPHS}"])
     assert latest.rows(f"g{GRAPHS + 1}") == [] and latest.rows(f"g{GRAPHS}")
 
@@ -263,7 +265,7 @@ def test_a_reader_hears_predictions_truths_dead_letters_samples_and_new_versions
     async def run() -> None:
         watched = feed(g=look())
         asked = answered(1)
-        done = batch(asked, marks=[Mark(1, "a", 1.0, 2.5)])
+        done = batch(asked, scored=[ScoredAnswer(1, "a", 1.0, 2.5)])
         done.rejected.append(("g", Rejected(Arrival(Source(3, 9), 0.0, b"g", b""), "late", "too late")))
 
         def work() -> None:
@@ -282,7 +284,7 @@ def test_a_reader_hears_predictions_truths_dead_letters_samples_and_new_versions
         assert prediction[1]["truths"], "the truth that came meanwhile is in the row"
         assert models == ("models", {"graph": "g", "version": "v2"})
         assert sample[0] == "sample" and sample[1]["graphs"]["g"]["version"] == "v2"
-        assert await told(watched, lambda: watched.take(batch(marks=[Mark(1, "b", None, None)]))) == [
+        assert await told(watched, lambda: watched.take(batch(scored=[ScoredAnswer(1, "b", None, None)]))) == [
             ("truth", {"graph": "g", "id": "0-1", "entity": "b", "rank": None, "heuristic_rank": None})
         ]
 
@@ -316,9 +318,9 @@ def test_memory_does_not_grow_with_the_stream() -> None:
     def play(watched: Feed, start: int, end: int) -> None:
         for i in range(start, end):
             graph = f"g{i % 50}"
-            marks = [Mark(10 * i + j, "a", 1.0, None) for j in range(10)]
+            scored = [ScoredAnswer(10 * i + j, "a", 1.0, None) for j in range(10)]
             asked = (answered(10 * i + j, f"e{(10 * i + j) % 999}", time=i) for j in range(10))
-            watched.take(batch(*asked, marks=marks, graph=graph))
+            watched.take(batch(*asked, scored=scored, graph=graph))
             if i % 5 == 0:
                 watched.flush()
                 watched.sample(float(i))
@@ -350,7 +352,7 @@ def test_a_device_that_does_not_answer_holds_no_sample_up() -> None:
     async def run() -> None:
         asked = []
 
-        async def never() -> tuple[dict[str, Look], float]:
+        async def never() -> tuple[dict[str, GraphStatus], float]:
             asked.append(True)
             await asyncio.Event().wait()
             raise AssertionError

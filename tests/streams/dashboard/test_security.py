@@ -24,7 +24,7 @@ from streams.dashboard.security import HEADERS, OPEN, Guard
 from streams.dashboard.static_files import FOLDER
 from streams.dashboard.timeouts import Patience
 from streams.settings import StreamSettings, load_settings
-from streams.worker import Look
+from streams.worker import GraphStatus
 
 Check = Callable[[aiohttp.ClientSession, str], Awaitable[None]]
 
@@ -200,7 +200,7 @@ def test_every_answer_tells_the_browser_what_it_may_do() -> None:
 async def watched() -> AsyncIterator[tuple[Feed, Watching, str, int]]:
     """A server with the routes that watch, whose feed the test moves."""
 
-    async def nothing() -> tuple[dict[str, Look], float]:
+    async def nothing() -> tuple[dict[str, GraphStatus], float]:
         return {}, 0.0
 
     async def no_device(*_: Any) -> Any:

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from adatkg_core.clock import Clock, span_of
-from adatkg_core.engine import portray
+from adatkg_core.engine import profile_entity
 from adatkg_core.events import Fact
 from adatkg_core.messages import encode_fact, encode_query
 from adatkg_core.messages.events import encode_tick
@@ -176,7 +176,7 @@ def test_an_entity_is_shown_as_the_log_has_it(page: Page) -> None:
     engine = small_bundle().engine(load_encoder("hash:24"))
     engine.observe(named(GRAPH.facts.tolist()))
     for name in GRAPH.entities[1:6]:
-        wanted, found = portray(engine, name), page.get("/api/graphs/g/entity", name=name)
+        wanted, found = profile_entity(engine, name), page.get("/api/graphs/g/entity", name=name)
         assert found["known"] and found["name"] == name
         assert [Fact(one["s"], one["r"], one["o"], one["t"]) for one in found["facts"]] == list(wanted.facts)
         assert all(one["t_iso"] == CLOCK.iso(one["t"]) for one in found["facts"])

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from adatkg_core.clock import Clock
 from adatkg_core.errors import InputError
-from adatkg_core.events import Fact, Prediction, Query, Source, Tick
+from adatkg_core.events import Fact, Query, Ranking, Source, Tick
 from adatkg_core.messages import Question, encode_fact, encode_query
 from adatkg_core.messages.events import encode_tick
 from adatkg_core.storage import Bundle
 from streams.settings import StreamSettings, load_settings
-from streams.worker import Answered, Mark, Share
+from streams.worker import Answered, ScoredAnswer, Share
 from streams.worker.live_graph import Arrival, Graph, Outcome
 from streams.worker.live_score import Prequential
 from streams.worker.rhythm import AT_FIRST, ENOUGH, GAPS, SHARE, Rhythm
@@ -57,7 +57,7 @@ Event = Ask | Fact | Tick
 class Heard:
     """What is told at one event."""
 
-    marks: list[tuple[int, str, float | None]] = field(default_factory=list)
+    scored: list[tuple[int, str, float | None]] = field(default_factory=list)
     ended: dict[int, bool] = field(default_factory=dict)
 
 
@@ -68,13 +68,13 @@ def play(log: Sequence[Event]) -> tuple[list[Heard], Prequential]:
         told = Heard()
         if isinstance(event, Ask):
             question = Question("q", event.at(watermark), {}, event.horizon is not None)
-            made = Prediction((), question.query.t, False, False, 0.0, 0, event.ranks)
+            made = Ranking((), question.query.t, False, False, 0.0, 0, event.ranks)
             score.answered(question, made, event.deep, offset, event.until(watermark))
         else:
             watermark = max(watermark, event.t)
             told.ended = score.passed(event.t)
             if isinstance(event, Fact):
-                told.marks = [(mark.offset, mark.truth, mark.rank) for mark in score.happened(event)]
+                told.scored = [(mark.offset, mark.truth, mark.rank) for mark in score.happened(event)]
         heard.append(told)
     return heard, score
 
@@ -113,7 +113,7 @@ def follow(ask: Ask, offset: int, reached: int, log: Sequence[Event], heard: lis
         rank: float | None = ask.ranks.get(truth)
         if rank is None and truth in ask.deep:
             rank = 1 + sum(name not in others for name in ask.deep[: ask.deep.index(truth)])
-        heard[place].marks.append((offset, truth, rank))
+        heard[place].scored.append((offset, truth, rank))
 
 
 names = st.sampled_from("abcd")
@@ -153,11 +153,11 @@ def test_marks_and_ends_are_those_of_the_definition(log: list[Event]) -> None:
     found, score = play(log)
     wanted = by_definition(log)
     for place, (one, other) in enumerate(zip(found, wanted, strict=True)):
-        assert (sorted(one.marks), one.ended) == (sorted(other.marks), other.ended), place
+        assert (sorted(one.scored), one.ended) == (sorted(other.scored), other.ended), place
     ended = [came for told in wanted for came in told.ended.values()]
     assert score.unsettled == ended.count(False)
     assert score.outstanding == sum(isinstance(event, Ask) for event in log) - len(ended)
-    assert score.scores()["all"]["count"] == sum(len(told.marks) for told in wanted)
+    assert score.scores()["all"]["count"] == sum(len(told.scored) for told in wanted)
 
 
 def test_the_generated_logs_hold_every_kind_of_end() -> None:
@@ -172,7 +172,7 @@ def test_the_generated_logs_hold_every_kind_of_end() -> None:
                 ask = log[offset]
                 assert isinstance(ask, Ask)
                 seen.add(f"{'exact' if ask.horizon is None else 'next'} {came}")
-            offsets = [offset for offset, *_ in told.marks]
+            offsets = [offset for offset, *_ in told.scored]
             seen.update(
                 f"excluding {bool(ask.exclude)}" for ask in map(log.__getitem__, offsets) if isinstance(ask, Ask)
             )
@@ -185,7 +185,7 @@ def test_memory_stays_bounded_where_nothing_ever_settles() -> None:
     score = Prequential(outstanding=50, horizon=1 << 30)
     for i in range(10_000):
         question = Question("q", Query("r", i + 1, s=f"s{i % 7}", exclude=("a",)), {}, True)
-        score.answered(question, Prediction((), i + 1, False, False, 0.0, 0), ("b",), i)
+        score.answered(question, Ranking((), i + 1, False, False, 0.0, 0), ("b",), i)
         score.happened(Fact(f"s{i % 7}", "r", "a", i))
         assert score.outstanding <= 50 and len(score._groups) <= 50 and len(score._ends) <= 4 * 50
     assert score.dropped == 10_000 - 50
@@ -238,7 +238,7 @@ ASKED = encode_query("q", RELATION, "next", s=SUBJECT)
 
 
 def settled(outcome: Outcome) -> list[tuple[int, str]]:
-    return [(mark.offset, mark.truth) for mark in outcome.marks]
+    return [(mark.offset, mark.truth) for mark in outcome.scored]
 
 
 @pytest.mark.parametrize("came", [5, 6, 8, 13])
@@ -273,14 +273,14 @@ def test_horizons_follow_the_log_and_not_how_it_was_batched(batch: int) -> None:
     values = []
     for time in range(0, 3 * ENOUGH, 3):
         values += [fact(time), ASKED]
-    one, answered, marks = graph(), list[Answered](), list[Mark]()
+    one, answered, scored = graph(), list[Answered](), list[ScoredAnswer]()
     for start in range(0, len(values), batch):
         outcome = apply(one, *values[start : start + batch], start=start)
         answered += outcome.answered
-        marks += outcome.marks
+        scored += outcome.scored
     horizons = [answer.until - answer.question.query.t + 1 for answer in answered]
     assert horizons == [AT_FIRST] * (ENOUGH // 2) + [3] * (ENOUGH // 2), "a fact has two sides: two gaps"
-    assert [mark.offset for mark in marks] == [answer.arrival.source.offset for answer in answered[:-1]]
+    assert [mark.offset for mark in scored] == [answer.arrival.source.offset for answer in answered[:-1]]
 
 
 def test_what_is_caught_up_with_in_silence_and_what_is_known_tells_of_the_rhythm_too() -> None:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adatkg_core.events import Fact, Prediction, Query, Recurrent
+from adatkg_core.events import Fact, Query, Ranking, Recurrent
 from adatkg_core.messages import Question
-from streams.worker import Mark
+from streams.worker import ScoredAnswer
 from streams.worker.live_score import MARKS, NAMES_EACH, Prequential
 
 NAMES = ("a", "b", "c", "d")
@@ -29,7 +29,7 @@ class Ask:
     cold_start: bool = False
 
     def tell(self, score: Prequential) -> None:
-        made = Prediction((), self.query.t, self.late, self.cold_start, 0.0, 0, self.ranks)
+        made = Ranking((), self.query.t, self.late, self.cold_start, 0.0, 0, self.ranks)
         score.answered(Question("q", self.query, {}, False), made, self.deep)
 
 
@@ -274,24 +274,24 @@ def test_sums_do_not_drift() -> None:
 
 
 def test_the_heuristic_is_marked_for_the_same_queries_and_ties_share_their_places() -> None:
-    def made(names: str, levels: list[int], ranks: dict[str, float]) -> Prediction:
+    def made(names: str, levels: list[int], ranks: dict[str, float]) -> Ranking:
         simple = Recurrent(tuple(names), bytes(levels), ranks)
-        return Prediction((), 0, False, False, 0.0, 0, recurrent=simple)
+        return Ranking((), 0, False, False, 0.0, 0, recurrent=simple)
 
     score = Prequential()
     asked = Question("q", Query("r", 0, s="a"), {}, False)
     score.answered(asked, made("bcdef", [0, 1, 1, 1, 2], {}), "fedcb", 10)
     score.answered(asked, made("bcdef", [0, 1, 1, 1, 2], {"d": 7.5}), "fedcb", 11)
-    score.answered(asked, Prediction((), 0, False, False, 0.0, 0), "fedcb", 12)
+    score.answered(asked, Ranking((), 0, False, False, 0.0, 0), "fedcb", 12)
     # d ties with two others behind one: places 2 to 4.
     assert score.happened(Fact("a", "r", "d", 0)) == [
-        Mark(10, "d", 3, 3.0),
-        Mark(11, "d", 3, 7.5),
-        Mark(12, "d", 3, None),
+        ScoredAnswer(10, "d", 3, 3.0),
+        ScoredAnswer(11, "d", 3, 7.5),
+        ScoredAnswer(12, "d", 3, None),
     ]
     # c ties with one other, since d has come already; g is in no list.
-    assert score.happened(Fact("a", "r", "c", 0))[0] == Mark(10, "c", 3, 2.5)
-    assert score.happened(Fact("a", "r", "g", 0))[0] == Mark(10, "g", None, None)
+    assert score.happened(Fact("a", "r", "c", 0))[0] == ScoredAnswer(10, "c", 3, 2.5)
+    assert score.happened(Fact("a", "r", "g", 0))[0] == ScoredAnswer(10, "g", None, None)
     assert score.happened(Fact("a", "r", "d", 0)) == []
     assert score.scores()["all"]["count"] == 9
     heuristic = score.heuristic_scores()
@@ -303,7 +303,7 @@ def test_of_many_queries_that_one_fact_settles_only_the_latest_are_told_and_all_
     score = Prequential(window=10_000)
     for offset in range(MARKS + 50):
         score.answered(
-            Question("q", Query("r", 0, s="a"), {}, False), Prediction((), 0, False, False, 0.0, 0), "b", offset
+            Question("q", Query("r", 0, s="a"), {}, False), Ranking((), 0, False, False, 0.0, 0), "b", offset
         )
     assert [mark.offset for mark in score.happened(Fact("a", "r", "b", 0))] == list(range(50, MARKS + 50))
     assert score.scores()["all"]["count"] == MARKS + 50

@@ -15,7 +15,7 @@ from adatkg_core.model import AdaTKG
 from adatkg_core.storage import Bundle
 from tests.support.small_graph import ENCODER, randomize, small_config
 from trainer import starting_state
-from trainer.retrain.comparison import Contender, judge, window_score
+from trainer.retrain.comparison import ModelUnderTest, judge, window_score
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_it_is_the_figure_of_evaluate(data: Dataset) -> None:
     engine = one.engine(ENCODER, data.entities)
     results, _ = summarize(measure(engine, aligned(data, data.entities, one.relations), "valid", baseline=False))
     for name in SLICES:
-        assert window_score(Contender(one, ENCODER), data, name) == pytest.approx(results[name]["mrr"], abs=1e-12)
+        assert window_score(ModelUnderTest(one, ENCODER), data, name) == pytest.approx(results[name]["mrr"], abs=1e-12)
 
 
 def test_queries_of_unknown_relations_count_as_missed(data: Dataset) -> None:
@@ -45,14 +45,16 @@ def test_queries_of_unknown_relations_count_as_missed(data: Dataset) -> None:
     share = len(known.split("valid")) / len(data.split("valid"))
     assert 0 < share < 1
     assert results["all"]["mrr"] is not None
-    assert window_score(Contender(one, ENCODER), data, "all") == pytest.approx(results["all"]["mrr"] * share, abs=1e-12)
-    assert window_score(Contender(bundle(("Nothing of the kind",)), ENCODER), data, "all") == 0.0
+    assert window_score(ModelUnderTest(one, ENCODER), data, "all") == pytest.approx(
+        results["all"]["mrr"] * share, abs=1e-12
+    )
+    assert window_score(ModelUnderTest(bundle(("Nothing of the kind",)), ENCODER), data, "all") == 0.0
 
 
 def test_entities_that_one_of_them_knows_are_candidates_for_both(data: Dataset) -> None:
-    strangers = tuple(f"Stranger {i}" for i in range(50))
-    same = bundle(data.relations), bundle(data.relations, strangers)
-    verdict = judge(Contender(same[0], ENCODER), Contender(same[1], ENCODER), data, "all", 0.0)
+    unseen = tuple(f"Stranger {i}" for i in range(50))
+    same = bundle(data.relations), bundle(data.relations, unseen)
+    verdict = judge(ModelUnderTest(same[0], ENCODER), ModelUnderTest(same[1], ENCODER), data, "all", 0.0)
     assert verdict is not None and verdict.candidate == pytest.approx(verdict.present, abs=1e-6)
 
 
@@ -60,17 +62,17 @@ def test_a_bundle_from_files_is_measured_with_what_the_files_told_it(data: Datas
     one = bundle(data.relations, data.entities)
     state = starting_state(one, replace(data, bounds=(4, 8)), ENCODER, "g", "valid")  # the facts before 8
     assert state.known_through == 7
-    whole = window_score(Contender(one, ENCODER), data, "all")
+    whole = window_score(ModelUnderTest(one, ENCODER), data, "all")
     part = replace(data, facts=data.facts[data.facts[:, 3] >= 6])  # of the log only this is left
-    assert window_score(Contender(one, ENCODER, state), part, "all") == pytest.approx(whole, abs=1e-12)
-    assert window_score(Contender(one, ENCODER), part, "all") != pytest.approx(whole, abs=1e-4)
+    assert window_score(ModelUnderTest(one, ENCODER, state), part, "all") == pytest.approx(whole, abs=1e-12)
+    assert window_score(ModelUnderTest(one, ENCODER), part, "all") != pytest.approx(whole, abs=1e-4)
     # A state that has seen the window is no start for a fair question.
     all_of_it = starting_state(one, data, ENCODER, "g", "all")
-    assert window_score(Contender(one, ENCODER, all_of_it), data, "all") == whole
+    assert window_score(ModelUnderTest(one, ENCODER, all_of_it), data, "all") == whole
 
 
 def test_a_slice_without_queries_gives_no_verdict(data: Dataset) -> None:
-    one = Contender(bundle(data.relations), ENCODER)
+    one = ModelUnderTest(bundle(data.relations), ENCODER)
     # Everybody has been there from the first time on.
     everybody = np.array([[row, 0, row, -1] for row in range(data.n_entities)])
     calm = replace(data, facts=np.concatenate((everybody, data.facts)))
@@ -87,5 +89,5 @@ def test_nothing_of_the_window_is_known_before_it_is_asked(data: Dataset) -> Non
     earlier = replace(data, bounds=(12, 15))
     changed = replace(earlier, facts=later)
     with torch.no_grad():
-        scores = [window_score(Contender(one, ENCODER), each, "all", data.entities) for each in (earlier, changed)]
+        scores = [window_score(ModelUnderTest(one, ENCODER), each, "all", data.entities) for each in (earlier, changed)]
     assert scores[0] == scores[1]
