@@ -1,4 +1,4 @@
-"""Reading stretches of the log beside the consumer group: for catching up, resuming, training and dead letters."""
+"""Reading ranges of the log beside the consumer group: for catching up, resuming, training and dead letters."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from adatkg_core.errors import AdatkgError
 from streams.kafka.connection import Connection
 from streams.kafka.topics import BOOTSTRAP_MS, unreachable
 
-PATIENCE = 60.0  # seconds without a single record before a stretch that should have more is given up
+PATIENCE = 60.0  # seconds without a single record before a range that should have more is given up
+SILENT = 10.0  # seconds of that after which another consumer is tried: after a broker's outage one may stay silent
 _POLL_MS = 500
 _POLL_RECORDS = 2_000
-_FETCH_BYTES = 16 << 20  # of one partition at once; a stretch is read to its end, so few large answers are best
+_FETCH_BYTES = 16 << 20  # of one partition at once; a range is read to its end, so few large answers are best
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,15 @@ class Record:
 
 
 class LogReader:
-    """Reads any stretch of one topic; belongs to no group and commits nothing. For one thread at a time."""
+    """Reads any range of one topic; belongs to no group and commits nothing. For one thread at a time."""
 
-    def __init__(self, connection: Connection, topic: str, consumer: KafkaConsumer) -> None:
-        self._connection, self._topic, self._consumer = connection, topic, consumer
+    def __init__(self, connection: Connection, topic: str) -> None:
+        self._connection, self._topic = connection, topic
+        self._consumer = _open_consumer(connection)
+
+    def close(self) -> None:
+        """Take leave of the broker."""
+        self._consumer.close()
 
     def partitions(self) -> list[int]:
         """The topic's partitions; none when there is no such topic."""
@@ -57,12 +63,15 @@ class LogReader:
         if start >= end:
             return
         place = TopicPartition(self._topic, partition)
-        self._consumer.assign([place])
-        self._consumer.seek(place, start)
+        self._go_to(place, start)
         waited = 0.0
-        while (self._position(place) or start) < end:
+        while (position := self._position(place) or start) < end:
             batch = self._poll(place)
             waited = 0.0 if batch else waited + _POLL_MS / 1000
+            if waited and waited % SILENT == 0:
+                self._consumer.close()
+                self._consumer = _open_consumer(self._connection)
+                self._go_to(place, position)
             if waited > PATIENCE:
                 raise AdatkgError(
                     f"{self._topic}, partition {partition}: nothing came for {PATIENCE:.0f} s before offset {end}; "
@@ -74,6 +83,10 @@ class LogReader:
                 yield Record(
                     partition, message.offset, message.timestamp, message.key, message.value, tuple(message.headers)
                 )
+
+    def _go_to(self, place: TopicPartition, offset: int) -> None:
+        self._consumer.assign([place])
+        self._consumer.seek(place, offset)
 
     def _position(self, place: TopicPartition) -> int | None:
         try:
@@ -96,8 +109,18 @@ class LogReader:
 @contextmanager
 def open_log(connection: Connection, topic: str) -> Iterator[LogReader]:
     """A reader of one topic; a broker that fails becomes an error that names it."""
+    reader = LogReader(connection, topic)
     try:
-        consumer = KafkaConsumer(
+        yield reader
+    except KafkaError as error:
+        raise reader._failed(error) from error
+    finally:
+        reader.close()
+
+
+def _open_consumer(connection: Connection) -> KafkaConsumer:
+    try:
+        return KafkaConsumer(
             **connection.client(),
             enable_auto_commit=False,
             auto_offset_reset="earliest",
@@ -107,11 +130,3 @@ def open_log(connection: Connection, topic: str) -> Iterator[LogReader]:
         )
     except KafkaError as error:
         raise unreachable(connection, error) from error
-    try:
-        reader = LogReader(connection, topic, consumer)
-        try:
-            yield reader
-        except KafkaError as error:
-            raise reader._failed(error) from error
-    finally:
-        consumer.close()
