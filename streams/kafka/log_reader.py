@@ -1,4 +1,4 @@
-"""Reading stretches of the log beside the consumer group: for catching up, resuming, training and dead letters."""
+"""Reading ranges of the log beside the consumer group: for catching up, resuming, training and dead letters."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from adatkg_core.errors import AdatkgError
 from streams.kafka.connection import Connection
 from streams.kafka.topics import BOOTSTRAP_MS, unreachable
 
-PATIENCE = 60.0  # seconds without a single record before a stretch that should have more is given up
+PATIENCE = 60.0  # seconds without a single record before a range that should have more is given up
 _POLL_MS = 500
 _POLL_RECORDS = 2_000
-_FETCH_BYTES = 16 << 20  # of one partition at once; a stretch is read to its end, so few large answers are best
+_FETCH_BYTES = 16 << 20  # of one partition at once; a range is read to its end, so few large answers are best
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Record:
 
 
 class LogReader:
-    """Reads any stretch of one topic; belongs to no group and commits nothing. For one thread at a time."""
+    """Reads any range of one topic; belongs to no group and commits nothing. For one thread at a time."""
 
     def __init__(self, connection: Connection, topic: str, consumer: KafkaConsumer) -> None:
         self._connection, self._topic, self._consumer = connection, topic, consumer
