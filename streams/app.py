@@ -1,11 +1,14 @@
-"""The Faust app: one agent on the events, everything else in the pump behind it."""
+"""The Faust app: one agent on the events, and the worker behind it.
+
+`create_app` puts the worker together, each part from those before it; Faust delivers, commits and serves the pages.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +18,26 @@ from faust.types import TP
 from faust.web import Request, Response, View
 
 from streams.dashboard import Dashboard, Feed
-from streams.dead_letters import dead_letter_headers
-from streams.kafka import Connection, Message, Sender, Topics
+from streams.kafka import Connection, Sender, Topics
 from streams.settings import StreamSettings
-from streams.worker import CONTENT_TYPE, Host, Metrics, Pump, Share, Swapper
+from streams.worker import (
+    CONTENT_TYPE,
+    CatchUp,
+    Checkpointer,
+    DeviceThread,
+    GraphHost,
+    Inspector,
+    Intake,
+    Loader,
+    Metrics,
+    ModelSwap,
+    Publisher,
+    Retry,
+    Share,
+    Worker,
+    undeliverable,
+)
 
-REVOKED_WITHIN = 5.0  # seconds to make things durable before others take over; without it they have more to catch up
 log = structlog.get_logger()
 
 
@@ -36,7 +53,36 @@ def create_app(
     """
     share = Share(settings.replica, settings.replicas)
     group = f"{settings.group}-{share.name}" if share.name else settings.group
-    app = faust.App(
+    app = _faust_app(group, settings, connection)
+
+    def highwater(partition: int) -> int | None:
+        return app.consumer.highwater(TP(topics.events, partition)) if app.consumer else None
+
+    metrics, device, retry = Metrics(), DeviceThread(), Retry()
+    loader = Loader(settings, share)
+    host = GraphHost(loader, CatchUp(connection, topics, retry), share, retry)
+    inspector = Inspector(host, device)
+    intake = Intake(settings, highwater)
+    feed = Feed(inspector.timed_status, intake.lag) if settings.web_port else None
+    sender = Sender(connection, partial(undeliverable, topics))
+    publisher = Publisher(topics, sender, metrics, [feed.take] if feed else [])
+    checkpointer = Checkpointer(settings, device, host, loader, publisher, metrics)
+    worker = Worker(intake, device, host, publisher, checkpointer)
+    swap = ModelSwap(connection, topics, loader, host, device, metrics, settings.batch_events)
+    dashboard: Dashboard | None = None
+    if feed is not None:
+        dashboard = Dashboard(settings, group, connection, topics, inspector, feed, lambda: worker.ready)
+        _add_pages(app, worker, intake, inspector, metrics, feed)
+        driver: Any = app.web
+        dashboard.add_to(driver.web_app)
+        app.task(feed.run)
+    _follow_partitions(app, topics, intake, worker)
+    _run(app, worker, swap, dashboard, on_stopped)
+    return app
+
+
+def _faust_app(group: str, settings: StreamSettings, connection: Connection) -> faust.App:
+    return faust.App(
         group,
         broker=[f"kafka://{server}" for server in connection.servers],
         broker_credentials=_credentials(connection),
@@ -62,88 +108,64 @@ def create_app(
         web_router_enabled=False,  # pages of its own about tables, of which we have none
         web_tables_enabled=False,
     )
+
+
+def _follow_partitions(app: faust.App, topics: Topics, intake: Intake, worker: Worker) -> None:
+    """Let events come in, and hear which partitions they come from."""
     events = app.topic(topics.events, key_serializer="raw", value_serializer="raw")
-
-    def too_large(topic: str, message: Message) -> tuple[str, int, list[Message]]:
-        detail = f"{topic} takes no message of {message.size} bytes: raise its max.message.bytes"
-        graph = (message.key or b"").decode(errors="replace")
-        headers = dead_letter_headers("undeliverable", detail, topic, -1, -1, graph)
-        return topics.deadletter, 0, [Message(message.key, b"", headers)]
-
-    metrics, sender = Metrics(), Sender(connection, too_large)
-    host = Host(settings, connection, topics)
-
-    def highwater(partition: int) -> int | None:
-        return app.consumer.highwater(TP(topics.events, partition)) if app.consumer else None
-
-    feed = Feed(lambda: pump.on_device(host.timed_statuses), lambda: pump.lag) if settings.web_port else None
-    pump = Pump(settings, topics, host, sender, metrics, highwater, *([feed.take] if feed else []))
 
     @app.agent(events, name="adatkg.events")
     async def take(stream: Any) -> None:
         async for event in stream.noack().events():
-            await pump.put(event)
-
-    async def process() -> None:
-        await sender.start((topics.predictions, topics.deadletter))
-        await pump.run()
-
-    swapper = Swapper(connection, topics, host, pump.on_device, metrics)
-
-    dashboard: Dashboard | None = None
-    if feed is not None:
-        dashboard = Dashboard(settings, group, connection, topics, host, feed, lambda: pump.ready, pump.on_device)
+            await intake.put(event)
 
     async def on_assigned(_: Any, assigned: set[TP], *__: Any, **___: Any) -> None:
-        numbers = sorted(tp.partition for tp in assigned if tp.topic == topics.events)
-        log.info("assigned", partitions=numbers)
-        pump.moved(numbers)
+        partitions = sorted(tp.partition for tp in assigned if tp.topic == topics.events)
+        log.info("assigned", partitions=partitions)
+        intake.assigned(partitions)
 
     async def on_revoked(_: Any, revoked: set[TP], *__: Any, **___: Any) -> None:
         log.info("revoked", partitions=sorted(tp.partition for tp in revoked if tp.topic == topics.events))
-        pump.ready = False
-        try:
-            await asyncio.wait_for(pump.settle(), REVOKED_WITHIN)
-        except TimeoutError:
-            log.warning("revoked_without_snapshot", within=REVOKED_WITHIN)
+        await worker.revoked()
+
+    # Faust's annotations want signatures that it does not itself call with.
+    connect: Any = app.on_partitions_assigned.connect
+    connect(on_assigned)
+    connect = app.on_partitions_revoked.connect
+    connect(on_revoked)
+
+
+def _run(
+    app: faust.App, worker: Worker, swap: ModelSwap, dashboard: Dashboard | None, on_stopped: Callable[[], None]
+) -> None:
+    """Start worker and swaps with the app, and end them in order before it ends."""
 
     async def on_shutdown(_: Any, *__: Any, **___: Any) -> None:
         try:
             if dashboard is not None:
                 await dashboard.close()
-            await pump.stop()
+            await worker.stop()
         finally:
-            await sender.stop()
-            pump.close()
-            swapper.close()
+            await worker.close()
+            swap.close()
             log.info("stopped")
             on_stopped()
 
-    # Faust's annotations want signatures that it does not itself call with.
-    connect: Any
-    for connect, handler in (
-        (app.task, process),
-        (app.task, swapper.run),
-        (app.on_partitions_assigned.connect, on_assigned),
-        (app.on_partitions_revoked.connect, on_revoked),
-        (app.on_before_shutdown.connect, on_shutdown),
-    ):
-        connect(handler)
-    if feed is not None and dashboard is not None:
-        _add_pages(app, pump, metrics, feed)
-        driver: Any = app.web
-        dashboard.add_to(driver.web_app)
-        app.task(feed.run)
-    return app
+    app.task(worker.run)
+    app.task(swap.run)
+    connect: Any = app.on_before_shutdown.connect
+    connect(on_shutdown)
 
 
-def _add_pages(app: faust.App, pump: Pump, metrics: Metrics, feed: Feed) -> None:
+def _add_pages(
+    app: faust.App, worker: Worker, intake: Intake, inspector: Inspector, metrics: Metrics, feed: Feed
+) -> None:
     @app.page("/health")
     class Health(View):
         """Whether the worker lives; a process that does not answer here should be started anew."""
 
         async def get(self, request: Request) -> Response:
-            stalled = pump.stalled
+            stalled = worker.stalled
             return self.json({"status": "stalled" if stalled else "ok"}, status=503 if stalled else 200)
 
     @app.page("/ready")
@@ -151,7 +173,7 @@ def _add_pages(app: faust.App, pump: Pump, metrics: Metrics, feed: Feed) -> None
         """Whether it takes events in."""
 
         async def get(self, request: Request) -> Response:
-            ready = pump.ready
+            ready = worker.ready
             return self.json({"ready": ready}, status=200 if ready else 503)
 
     @app.page("/scores")
@@ -159,14 +181,14 @@ def _add_pages(app: faust.App, pump: Pump, metrics: Metrics, feed: Feed) -> None
         """Who answers for each graph, and how well its last answers fitted what then happened."""
 
         async def get(self, request: Request) -> Response:
-            return self.json({name: asdict(look) for name, look in (await pump.statuses()).items()})
+            return self.json({name: asdict(status) for name, status in (await inspector.status()).items()})
 
     @app.page("/metrics")
     class MetricsPage(View):
         """What Prometheus reads."""
 
         async def get(self, request: Request) -> Response:
-            pump.show_lag()
+            metrics.show_lag(intake.lags())
             metrics.show(feed.statuses)
             return self.bytes(metrics.page(), content_type=CONTENT_TYPE)
 

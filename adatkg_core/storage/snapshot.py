@@ -29,7 +29,7 @@ log = structlog.get_logger()
 class Saved:
     """A state, the bundle that made it, and what of the log is in it.
 
-    `offset` is that of the next event to apply, in the stretch of log that `log` names; empty: in any that begins
+    `offset` is that of the next event to apply, in the log whose id `log` is; empty: in any that begins
     anew. Facts up to the time `known_through` came from files: where the log brings them again, they are known already.
     """
 
@@ -73,10 +73,10 @@ def read_snapshot(url: str, device: str = "cpu") -> Saved:
 
 
 class SnapshotStore:
-    """The snapshots of one graph from one stretch of log, named so that the newest sorts last."""
+    """The snapshots of one graph from one log, named so that the newest sorts last."""
 
-    def __init__(self, url: str, graph: str, stretch: str, keep: int = 3) -> None:
-        self._folder = posixpath.join(url, safe_name(graph), safe_name(stretch))
+    def __init__(self, url: str, graph: str, log_id: str, keep: int = 3) -> None:
+        self._folder = posixpath.join(url, safe_name(graph), safe_name(log_id))
         self._graph, self._keep = graph, keep
 
     def save(self, saved: Saved) -> str:

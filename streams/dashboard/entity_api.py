@@ -19,7 +19,7 @@ from streams.dashboard.http import Problem, as_json, body_of, not_here, number_o
 from streams.dashboard.name_search import NameIndex
 from streams.dashboard.timeouts import Patience
 from streams.kafka import Connection, Topics
-from streams.worker import Host
+from streams.worker import Inspector
 
 ANSWER_WITHIN = 30.0  # seconds
 LEAVE_WITHIN = 2.0  # seconds
@@ -33,10 +33,16 @@ class Entities:
     """Finds names, shows entities, and asks the stream what it expects of them."""
 
     def __init__(
-        self, connection: Connection, topics: Topics, store: ModelStore, host: Host, feed: Feed, patience: Patience
+        self,
+        connection: Connection,
+        topics: Topics,
+        store: ModelStore,
+        inspector: Inspector,
+        feed: Feed,
+        patience: Patience,
     ) -> None:
         self._connection, self._topics, self._store = connection, topics, store
-        self._host, self._feed, self._patience = host, feed, patience
+        self._inspector, self._feed, self._patience = inspector, feed, patience
         self._names: OrderedDict[tuple[str, str], NameIndex] = OrderedDict()
         self._client: Client | None = None
         self._opening, self._asking = asyncio.Lock(), asyncio.Semaphore(ASKING)
@@ -74,7 +80,7 @@ class Entities:
         wanted = request.query.get("q", "")
         if len(wanted) > MAX_NAME:
             raise Problem(400, f"q has {len(wanted)} characters: at most {MAX_NAME}")
-        found = await self._patience.device(self._host.names, graph)
+        found = await self._patience.device(self._inspector.names, graph)
         if found is None:
             raise not_here(graph)
         names = found[kind == "relation"]
@@ -90,7 +96,7 @@ class Entities:
         graph, name = request.match_info["graph"], request.query.get("name", "")
         if not name.strip() or len(name) > MAX_NAME:
             raise Problem(400, f"name has {len(name)} characters: give an entity's name, at most {MAX_NAME}")
-        found = await self._patience.device(self._host.profile, graph, name)
+        found = await self._patience.device(self._inspector.entity, graph, name)
         if found is None:
             raise not_here(graph)
         profile, clock = found

@@ -9,7 +9,7 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -19,7 +19,7 @@ from streams.dashboard.entity_history import Traces
 from streams.dashboard.event_stream import Broadcast
 from streams.dashboard.latency import Latency
 from streams.dashboard.recent_predictions import Latest, Row
-from streams.worker import SLICES, Done, GraphStatus, Scores
+from streams.worker import SLICES, BatchResult, GraphStatus, Scores
 
 HISTORY = 600  # samples, one a second
 SAMPLED = 32  # graphs in a sample: those with the latest events
@@ -37,7 +37,7 @@ class Feed:
     """Takes in what came of each batch; gives samples, rows and traces."""
 
     def __init__(self, statuses: Callable[[], Awaitable[Looks]], lag: Callable[[], int | None]) -> None:
-        """`looks` asks the device what there is to see, `lag` says how many events wait."""
+        """`statuses` asks the device what there is to see, `lag` says how many events wait."""
         self._ask, self._lag = statuses, lag
         self.broadcast, self.latest, self.traces = Broadcast(), Latest(), Traces()
         self._latency = Latency()
@@ -55,13 +55,14 @@ class Feed:
 
     # -- what happens -----------------------------------------------------------------------------------------
 
-    def take(self, done: Done) -> None:
+    def take(self, results: Sequence[BatchResult]) -> None:
         """What came of a batch.
 
         It never raises: whatever is wrong with watching must not stop what is watched.
         """
         try:
-            self._take(done)
+            for result in results:
+                self._take(result)
         except Exception as error:
             log.error("watching_failed", problem=repr(error))
 
@@ -116,10 +117,10 @@ class Feed:
 
     def see(self, statuses: Mapping[str, GraphStatus]) -> None:
         """What there is to see of each graph now; says so when another version answers."""
-        for graph, look in statuses.items():
+        for graph, status in statuses.items():
             before = self.statuses.get(graph)
-            if before is not None and before.version != look.version:
-                self._send("models", {"graph": graph, "version": look.version})
+            if before is not None and before.version != status.version:
+                self._send("models", {"graph": graph, "version": status.version})
         self.statuses = dict(statuses)
         self._active = {graph: None for graph in self._active if graph in statuses}
         self._active = {graph: None for graph in statuses if graph not in self._active} | self._active
@@ -127,35 +128,40 @@ class Feed:
 
     # -- private ----------------------------------------------------------------------------------------------
 
-    def _take(self, done: Done) -> None:
-        self._events += sum(sum(counts.values()) for counts in done.counts.values())
-        self._answers += len(done.answered)
-        self._latency.add((one.made, one.latency) for one in done.answered)
-        for graph, told in done.graphs.items():
-            self._active.pop(graph, None)
-            self._active[graph] = None
-            self.latest.add(graph, told)
-            self.traces.answered(graph, told.answered, told.version)
-            for one in told.answered:
-                self._offered += 1
-                place = self._offered - 1 if self._offered <= PREDICTIONS else self._choice.randrange(self._offered)
-                if place < PREDICTIONS:
-                    self._candidates[place : place + 1] = [self.latest.show(graph, one, told)]
-            self.traces.marked(graph, told.scored)
-            for mark in told.scored:
-                truth = self.latest.mark(graph, mark)
-                if truth is not None and self._truths < TRUTHS:
-                    self._truths += 1
-                    self._send("truth", truth)
-            for end in self.latest.end(graph, told.ended)[: ENDS - self._ends]:
-                self._ends += 1
-                self._send("ended", end)
-        self._letters += len(done.rejected)
-        for graph, rejected in done.rejected[: DEAD_LETTERS - self._letters_told]:
+    def _take(self, result: BatchResult) -> None:
+        self._events += sum(result.counts.values())
+        self._answers += len(result.answered)
+        self._latency.add((one.made, one.latency) for one in result.answered)
+        if result.version is not None:
+            self._take_answers(result, result.version)
+        self._letters += len(result.rejected)
+        for rejected in result.rejected[: DEAD_LETTERS - self._letters_told]:
             self._letters_told += 1
             source = rejected.arrival.source
-            letter = {"graph": graph, "reason": rejected.code, "detail": rejected.detail}
+            letter = {"graph": result.graph, "reason": rejected.code, "detail": rejected.detail}
             self._send("deadletter", letter | {"partition": source.partition, "offset": source.offset})
+
+    def _take_answers(self, result: BatchResult, version: str) -> None:
+        """Of a graph that answers here: its answers, the truths that came to earlier ones, and those that ended."""
+        graph = result.graph
+        self._active.pop(graph, None)
+        self._active[graph] = None
+        self.latest.add(result)
+        self.traces.answered(graph, result.answered, version)
+        for one in result.answered:
+            self._offered += 1
+            place = self._offered - 1 if self._offered <= PREDICTIONS else self._choice.randrange(self._offered)
+            if place < PREDICTIONS:
+                self._candidates[place : place + 1] = [self.latest.show(one, result)]
+        self.traces.marked(graph, result.scored)
+        for scored in result.scored:
+            truth = self.latest.mark(graph, scored)
+            if truth is not None and self._truths < TRUTHS:
+                self._truths += 1
+                self._send("truth", truth)
+        for end in self.latest.end(graph, result.ended)[: ENDS - self._ends]:
+            self._ends += 1
+            self._send("ended", end)
 
     def _look(self) -> None:
         """Ask for a look unless the device has not answered the last one yet, or looking at so many takes too long."""
@@ -175,16 +181,16 @@ class Feed:
             self.broadcast.send(event, orjson.dumps(values))
 
 
-def _sampled(look: GraphStatus) -> dict[str, Any]:
+def _sampled(status: GraphStatus) -> dict[str, Any]:
     shown: dict[str, Any] = {
-        "watermark": look.watermark,
-        "watermark_iso": look.watermark_iso,
-        "version": look.version,
+        "watermark": status.watermark,
+        "watermark_iso": status.watermark_iso,
+        "version": status.version,
     }
     for measure in ("mrr", "hits@1", "hits@3", "hits@10", "count"):
-        shown[measure] = _of_slices(look.scores, measure)
+        shown[measure] = _of_slices(status.scores, measure)
     for measure in ("mrr", "hits@10"):
-        shown[f"heuristic_{measure}"] = _of_slices(look.heuristic, measure)
+        shown[f"heuristic_{measure}"] = _of_slices(status.heuristic, measure)
     return shown
 
 

@@ -69,18 +69,18 @@ class Watching:
         graphs = [
             {
                 "graph": name,
-                "version": look.version,
-                "watermark": look.watermark,
-                "watermark_iso": look.watermark_iso,
-                "entities": look.entities,
-                "relations": look.relations,
-                "state_bytes": look.size,
-                "scores": look.scores,
-                "heuristic": look.heuristic,
-                "horizon": look.horizon,
-                "unsettled": look.unsettled,
+                "version": status.version,
+                "watermark": status.watermark,
+                "watermark_iso": status.watermark_iso,
+                "entities": status.entities,
+                "relations": status.relations,
+                "state_bytes": status.size,
+                "scores": status.scores,
+                "heuristic": status.heuristic,
+                "horizon": status.horizon,
+                "unsettled": status.unsettled,
             }
-            for name, look in self._feed.statuses.items()
+            for name, status in self._feed.statuses.items()
         ]
         history = [orjson.Fragment(sample) for sample in self._feed.history]
         return as_json({"worker": self._worker | {"ready": self._ready()}, "graphs": graphs, "history": history})

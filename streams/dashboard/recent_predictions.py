@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adatkg_core.clock import iso_of, span_of
-from streams.worker import Answered, ScoredAnswer, Told
+from streams.worker import Answered, BatchResult, ScoredAnswer
 
 ROWS = 50  # of a graph
 SHOWN = 500  # that were sent to a page, over all graphs
@@ -24,24 +24,26 @@ class Latest:
         self._latest: OrderedDict[str, OrderedDict[int, Row]] = OrderedDict()  # by graph and offset
         self._shown: OrderedDict[tuple[str, int], Row] = OrderedDict()
 
-    def add(self, graph: str, told: Told) -> None:
+    def add(self, result: BatchResult) -> None:
         """Remember the last answers of a batch."""
-        if not told.answered:
+        if not result.answered:
             return
+        graph = result.graph
         rows = self._latest.setdefault(graph, OrderedDict())
         self._latest.move_to_end(graph)
-        for one in told.answered[-ROWS:]:
+        for one in result.answered[-ROWS:]:
             offset = one.arrival.source.offset
-            rows[offset] = self._find(graph, offset) or row_of(graph, one, told)
+            rows[offset] = self._find(graph, offset) or row_of(one, result)
         while len(rows) > ROWS:
             rows.popitem(last=False)
         if len(self._latest) > GRAPHS:
             self._latest.popitem(last=False)
 
-    def show(self, graph: str, answered: Answered, told: Told) -> Row:
+    def show(self, answered: Answered, result: BatchResult) -> Row:
         """The row of an answer that is shown to a page: its truths will be wanted."""
+        graph = result.graph
         offset = answered.arrival.source.offset
-        row = self._shown[graph, offset] = self._find(graph, offset) or row_of(graph, answered, told)
+        row = self._shown[graph, offset] = self._find(graph, offset) or row_of(answered, result)
         if len(self._shown) > SHOWN:
             self._shown.popitem(last=False)
         return row
@@ -83,15 +85,15 @@ class Latest:
         return row
 
 
-def row_of(graph: str, answered: Answered, told: Told) -> Row:
+def row_of(answered: Answered, result: BatchResult) -> Row:
     """An answer as a page shows it; of query and ranking only what fits there."""
     query, prediction = answered.question.query, answered.prediction
     ticks = answered.until - query.t + 1  # of a question about an explicit time one, its own
     return {
         "id": answered.arrival.source.id,
-        "graph": graph,
+        "graph": result.graph,
         "t": query.t,
-        "t_iso": iso_of(told.clock, query.t),
+        "t_iso": iso_of(result.clock, query.t),
         "s": query.s,
         "r": query.r,
         "o": query.o,
@@ -99,15 +101,15 @@ def row_of(graph: str, answered: Answered, told: Told) -> Row:
             {"entity": one.entity, "probability": round(one.probability, 9)}
             for one in prediction.top[: min(TOP, query.k)]
         ],
-        "model": told.version,
+        "model": result.version,
         "cold_start": prediction.cold_start,
         "gate": round(prediction.gate, 6),
         "interactions": prediction.interactions,
         "late": prediction.late,
         "asked_next": answered.question.next,
         "until": answered.until,
-        "until_iso": iso_of(told.clock, answered.until),
-        "within": span_of(told.clock, ticks),
+        "until_iso": iso_of(result.clock, answered.until),
+        "within": span_of(result.clock, ticks),
         "truths": [],
         "ended": prediction.late,  # its truths had come before
     }

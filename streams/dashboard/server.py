@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable
 
 from aiohttp import web
 
@@ -16,11 +15,11 @@ from streams.dashboard.security import Guard
 from streams.dashboard.timeouts import Patience
 from streams.kafka import Connection, Topics
 from streams.settings import StreamSettings
-from streams.worker import Host
+from streams.worker import Inspector
 
 
 class Dashboard:
-    """Answers for one worker, whose `ready` and `on_device` it is given."""
+    """Answers for one worker, which is asked through `inspector` and `ready`."""
 
     def __init__(
         self,
@@ -28,14 +27,13 @@ class Dashboard:
         group: str,
         connection: Connection,
         topics: Topics,
-        host: Host,
+        inspector: Inspector,
         feed: Feed,
         ready: Callable[[], bool],
-        on_device: Callable[..., Awaitable[Any]],
     ) -> None:
-        self._guard, self._patience, store = Guard(settings), Patience(on_device), ModelStore(settings.models)
+        self._guard, self._patience, store = Guard(settings), Patience(), ModelStore(settings.models)
         self._watching = Watching(settings, group, feed, self._patience, ready)
-        self._entities = Entities(connection, topics, store, host, feed, self._patience)
+        self._entities = Entities(connection, topics, store, inspector, feed, self._patience)
         self._keeping = Keeping(connection, topics, store, self._guard, self._patience)
 
     def add_to(self, app: web.Application) -> None:

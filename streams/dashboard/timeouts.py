@@ -5,27 +5,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from streams.dashboard.http import Problem
 
 DEVICE_WITHIN = 10.0  # seconds: the device may be busy with loading a graph
 BLOCKING_WITHIN = 60.0  # seconds for stores and brokers
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Patience:
     """Threads for what blocks, and an end to all waiting when the worker ends."""
 
-    def __init__(self, on_device: Callable[..., Awaitable[Any]]) -> None:
-        self._on_device = on_device
+    def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(2, "dashboard")
         self._closing = asyncio.Event()
         self._turn = asyncio.Lock()
 
-    async def device(self, work: Callable[..., T], *arguments: Any) -> T:
+    async def device(self, look: Callable[P, Awaitable[T]], *arguments: P.args, **options: P.kwargs) -> T:
         """Something small on the device's thread: one at a time, so that between two batches there is no more of it."""
-        return await self.on_time(self._in_turn(work, *arguments), DEVICE_WITHIN, "the device")
+
+        async def in_turn() -> T:
+            async with self._turn:
+                return await look(*arguments, **options)
+
+        return await self.on_time(in_turn(), DEVICE_WITHIN, "the device")
 
     async def thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Something that waits for files or brokers."""
@@ -48,11 +53,6 @@ class Patience:
         finally:
             closing.cancel()
             working.cancel()
-
-    async def _in_turn(self, work: Callable[..., T], *arguments: Any) -> T:
-        async with self._turn:
-            result: T = await self._on_device(work, *arguments)
-            return result
 
     def close(self) -> None:
         """Nobody waits any longer."""

@@ -134,7 +134,7 @@ class DeadLetters:
 def _read(
     log: LogReader, bounds: Mapping[int, tuple[int, int]], shown: int, tell: Report = lambda done, total: None
 ) -> list[DeadLetter]:
-    """The letters in these stretches, with at most `shown` bytes of their values, none at all where it is 0."""
+    """The letters in these ranges, with at most `shown` bytes of their values, none at all where it is 0."""
     letters: dict[str, DeadLetter] = {}
     scored: Counter[str] = Counter()
     total, done = sum(end - first for first, end in bounds.values()), 0

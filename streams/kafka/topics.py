@@ -90,7 +90,7 @@ class EventLog:
     id: str
     partitions: int
 
-    def stretch(self, partition: int) -> str:
+    def log_id(self, partition: int) -> str:
         """What tells one partition of one log from every other, also from one made later under the same name."""
         return f"{self.id}-{partition}"
 

@@ -1,25 +1,47 @@
 """The worker: events in, predictions out, states kept and swapped."""
 
-from streams.worker.graph_host import Done, GraphStatus, Host, Told
-from streams.worker.intake import Pump
-from streams.worker.live_graph import Answered
+from streams.worker.arrival import Arrival
+from streams.worker.batch import Answered, BatchResult, Rejected
+from streams.worker.catch_up import CatchUp
+from streams.worker.checkpoint import Checkpointer
+from streams.worker.device import DeviceThread
+from streams.worker.graph_host import GraphHost
+from streams.worker.inspector import GraphStatus, Inspector
+from streams.worker.intake import Intake
+from streams.worker.live_graph import LiveGraph
 from streams.worker.live_score import SLICES, ScoredAnswer, Scores
+from streams.worker.loader import Loader
 from streams.worker.metrics import CONTENT_TYPE, Metrics
-from streams.worker.model_swap import Swapper
+from streams.worker.model_swap import ModelSwap
+from streams.worker.publisher import Observer, Publisher, undeliverable
 from streams.worker.replica import Share
+from streams.worker.retry import Retry
+from streams.worker.worker import Worker
 
 __all__ = [
     "CONTENT_TYPE",
     "SLICES",
     "Answered",
-    "Done",
+    "Arrival",
+    "BatchResult",
+    "CatchUp",
+    "Checkpointer",
+    "DeviceThread",
+    "GraphHost",
     "GraphStatus",
-    "Host",
+    "Inspector",
+    "Intake",
+    "LiveGraph",
+    "Loader",
     "Metrics",
-    "Pump",
+    "ModelSwap",
+    "Observer",
+    "Publisher",
+    "Rejected",
+    "Retry",
     "ScoredAnswer",
     "Scores",
     "Share",
-    "Swapper",
-    "Told",
+    "Worker",
+    "undeliverable",
 ]

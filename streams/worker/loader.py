@@ -12,7 +12,7 @@ from adatkg_core.messages import Announcement
 from adatkg_core.storage import Bundle, ModelStore, Saved, SnapshotStore, resolve_device, why_unfit
 from adatkg_core.text import TextEncoder, load_encoder
 from streams.settings import StreamSettings
-from streams.worker.live_graph import Graph
+from streams.worker.live_graph import LiveGraph
 from streams.worker.replica import Share
 
 log = structlog.get_logger()
@@ -56,13 +56,13 @@ class Loader:
             log.error("model_unusable", graph=name, version=version, problem=problem)
         return None
 
-    def load(self, name: str, bundle: Bundle, stretch: str, first: int, end: int) -> tuple[Graph, int]:
-        """A graph and the offset it stands at, when its stretch of log reaches from `first` to `end`.
+    def load(self, name: str, bundle: Bundle, log_id: str, first: int, end: int) -> tuple[LiveGraph, int]:
+        """A graph and the offset it stands at, when its log reaches from `first` to `end`.
 
         From the newest sound snapshot, else from the state that came with the bundle, else from nothing.
         """
-        for saved in self._starts(name, bundle, stretch):
-            if saved.log not in ("", stretch) or saved.offset > end:
+        for saved in self._starts(name, bundle, log_id):
+            if saved.log not in ("", log_id) or saved.offset > end:
                 log.warning("snapshot_of_another_log", graph=name, offset=saved.offset, end=end)
                 continue
             try:
@@ -77,11 +77,11 @@ class Loader:
             log.error("log_truncated", graph=name, wanted=0, first=first)
         return self.graph(name, bundle, None, self._device), first
 
-    def graph(self, name: str, bundle: Bundle, saved: Saved | None, device: str) -> Graph:
+    def graph(self, name: str, bundle: Bundle, saved: Saved | None, device: str) -> LiveGraph:
         """A graph with this bundle, which is on this device, from what was saved or from nothing."""
-        return Graph(name, bundle, self._encoder(bundle, device), self._settings, self._share, saved)
+        return LiveGraph(name, bundle, self._encoder(bundle, device), self._settings, self._share, saved)
 
-    def beside(self, announcement: Announcement, present: Bundle) -> tuple[Graph, int]:
+    def candidate(self, announcement: Announcement, present: Bundle) -> tuple[LiveGraph, int]:
         """The announced bundle with its state, and the offset it stands at; raises with the reason if it is unfit.
 
         It is read and put together in plain memory, so that this may run beside the thread that has the device;
@@ -95,7 +95,7 @@ class Loader:
         saved = self._models.state(name, announcement.version)
         return self.graph(name, bundle, saved, "cpu"), saved.offset if saved else 0
 
-    def move(self, graph: Graph) -> Iterator[None]:
+    def move(self, graph: LiveGraph) -> Iterator[None]:
         """Bring a graph to this worker's device in small steps, all of them for the thread that has it."""
         engine = graph.engine
         if engine.device != torch.device(self._device):
@@ -105,8 +105,8 @@ class Loader:
         """Write a snapshot; touches no device."""
         self._snapshots(saved.graph, saved.log).save(saved)
 
-    def _starts(self, name: str, bundle: Bundle, stretch: str) -> Iterable[Saved]:
-        yield from self._snapshots(name, stretch).newest_first(bundle.version, self._device)
+    def _starts(self, name: str, bundle: Bundle, log_id: str) -> Iterable[Saved]:
+        yield from self._snapshots(name, log_id).newest_first(bundle.version, self._device)
         try:
             state = self._models.state(name, bundle.version, self._device)
         except AdatkgError as error:
@@ -115,11 +115,11 @@ class Loader:
             if state is not None:
                 yield state
 
-    def _snapshots(self, graph: str, stretch: str) -> SnapshotStore:
+    def _snapshots(self, graph: str, log_id: str) -> SnapshotStore:
         url = self._settings.snapshots
         if self._share.name:
             url = f"{url.rstrip('/')}/{self._share.name}"
-        return SnapshotStore(url, graph, stretch, self._settings.keep_snapshots)
+        return SnapshotStore(url, graph, log_id, self._settings.keep_snapshots)
 
     def _encoder(self, bundle: Bundle, device: str) -> TextEncoder:
         key = (bundle.model.config.model.encoder, device)

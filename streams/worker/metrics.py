@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import Counter as Counts
 from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from streams.worker.graph_host import GraphStatus
+from streams.worker.batch import BatchResult
+from streams.worker.inspector import GraphStatus
 
 CONTENT_TYPE = "text/plain; version=0.0.4"  # what generate_latest writes; the web server adds the character set
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -80,29 +80,43 @@ class Metrics:
         self._oldest: float | None = None  # when the oldest event came that is not durable yet
         self.age.set_function(lambda: 0.0 if self._oldest is None else time.monotonic() - self._oldest)
 
-    def count(self, kinds: Mapping[str, Counts[str]]) -> None:
-        """Events by graph and kind."""
-        for graph, counts in kinds.items():
-            for kind, number in counts.items():
-                self.events.labels(graph, kind).inc(number)
+    def count(self, result: BatchResult) -> None:
+        """What came of a batch."""
+        # A graph without a model may be a producer's mistake, of which there can be many: they count as one.
+        known = result.graph if result.version is not None else ""
+        for kind, number in result.counts.items():
+            self.events.labels(known, kind).inc(number)
+        for rejected in result.rejected:
+            self.dead_letters.labels(result.graph, rejected.code).inc()
+        for answered in result.answered:
+            self.answer.observe(answered.latency)
+        if result.version is not None:
+            self.predictions.labels(result.graph).inc(len(result.answered))
+            self.unsettled.labels(result.graph).inc(len(result.ended) - sum(result.ended.values()))
 
     def show(self, statuses: Mapping[str, GraphStatus]) -> None:
         """What there is to see of each graph; those that moved elsewhere are no longer shown."""
         for gauge in (self.state, self.entities, self.watermark, self.model, self.score, self.heuristic, self.scored):
             gauge.clear()
-        for graph, look in statuses.items():
-            self.state.labels(graph).set(look.size)
-            self.entities.labels(graph).set(look.entities)
-            self.model.labels(graph, look.version).set(1)
-            if look.watermark is not None:
-                self.watermark.labels(graph).set(look.watermark)
-            for name, scores in look.scores.items():
+        for graph, status in statuses.items():
+            self.state.labels(graph).set(status.size)
+            self.entities.labels(graph).set(status.entities)
+            self.model.labels(graph, status.version).set(1)
+            if status.watermark is not None:
+                self.watermark.labels(graph).set(status.watermark)
+            for name, scores in status.scores.items():
                 self.scored.labels(graph, name).set(scores["count"] or 0)
-            for gauge, slices in ((self.score, look.scores), (self.heuristic, look.heuristic or {})):
+            for gauge, slices in ((self.score, status.scores), (self.heuristic, status.heuristic or {})):
                 for name, scores in slices.items():
                     for measure, value in scores.items():
                         if measure != "count" and value is not None:
                             gauge.labels(graph, name, measure).set(value)
+
+    def show_lag(self, lags: Mapping[int, int]) -> None:
+        """How far behind the log each of our partitions is."""
+        self.lag.clear()
+        for partition, lag in lags.items():
+            self.lag.labels(str(partition)).set(lag)
 
     def durable_up_to(self, oldest: float | None) -> None:
         """What came before this moment is durable; None: everything is."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -21,24 +21,36 @@ from adatkg_core.errors import AdatkgError
 from adatkg_core.messages import Announcement, Unusable, decode_announcement
 from adatkg_core.storage import Bundle
 from streams.kafka import Connection, LogReader, Record, Topics, open_log
-from streams.worker.graph_host import Host
-from streams.worker.incoming_graph import Stretch
+from streams.worker.device import DeviceThread
+from streams.worker.graph_host import GraphHost
+from streams.worker.incoming_graph import IncomingGraph, OffsetRange
+from streams.worker.live_graph import LiveGraph
+from streams.worker.loader import Loader
 from streams.worker.metrics import Metrics
 
 IDLE = 0.1  # seconds between looks while a bundle whose state is ahead waits for a worker that lags
 RETRY = 2.0  # seconds before the announcements are read again after brokers were away
-OnDevice = Callable[..., Awaitable[Any]]
+P = ParamSpec("P")
+T = TypeVar("T")
 log = structlog.get_logger()
 
 
-class Swapper:
+class ModelSwap:
     """Follows the announcements; one swap at a time."""
 
     def __init__(
-        self, connection: Connection, topics: Topics, host: Host, on_device: OnDevice, metrics: Metrics
+        self,
+        connection: Connection,
+        topics: Topics,
+        loader: Loader,
+        host: GraphHost,
+        device: DeviceThread,
+        metrics: Metrics,
+        batch_events: int,
     ) -> None:
         self._connection, self._topics = connection, topics
-        self._host, self._on_device, self._metrics = host, on_device, metrics
+        self._loader, self._host, self._device, self._metrics = loader, host, device, metrics
+        self._batch_events = batch_events
         self._files = ThreadPoolExecutor(1, "bundles")
         self._longest = 0.0  # seconds that a step of the present swap has had the device
 
@@ -70,22 +82,22 @@ class Swapper:
         if announcement.status != "present":
             return
         graph, version = announcement.graph, announcement.version
-        present: Bundle | None = await self._on_device(self._host.seated, graph)
+        present = await self._device.run(self._present, graph)
         if present is None or present.version == version:
             return  # a graph that is not here is loaded with its present bundle when it comes
         began, self._longest = time.perf_counter(), 0.0
         try:
-            if await self._in_files(self._host.loader.present_version, graph) != version:
+            if await self._in_files(self._loader.present_version, graph) != version:
                 return  # an old announcement, since overtaken
             log.info("swap_begins", graph=graph, version=version, present=present.version)
             await self._swap(announcement, present)
         except AdatkgError as error:
             self._metrics.refusals.labels(graph).inc()
             log.error("model_refused", graph=graph, version=version, present=present.version, problem=str(error))
-            await self._on_device(self._host.dismiss, graph)
+            await self._device.run(self._dismiss, graph)
             return
-        seated: Bundle | None = await self._on_device(self._host.seated, graph)
-        if seated is not None and seated.version == version:
+        answering = await self._device.run(self._present, graph)
+        if answering is not None and answering.version == version:
             took = time.perf_counter() - began
             self._metrics.swaps.labels(graph).inc()
             self._metrics.swap_seconds.observe(took)
@@ -93,40 +105,80 @@ class Swapper:
             log.info("swapped", graph=graph, version=version, seconds=round(took, 3), longest_step=longest)
 
     async def _swap(self, announcement: Announcement, present: Bundle) -> None:
-        graph, offset = await self._in_files(self._host.loader.beside, announcement, present)
-        moving = self._host.loader.move(graph)
-        while await self._step(next, moving, self) is not self:
+        graph, offset = await self._in_files(self._loader.candidate, announcement, present)
+        moving, moved = self._loader.move(graph), object()
+        while await self._step(next, moving, moved) is not moved:
             pass
-        stretch: Stretch | None = await self._step(self._host.prepare, graph, offset)
+        offsets = await self._step(self._prepare, graph, offset)
         closing, idle = ExitStack(), False
         try:
             reader = await self._in_files(closing.enter_context, open_log(self._connection, self._topics.events))
-            while stretch is not None:
+            while offsets is not None:
                 records: list[Record] = []
-                if stretch.start < stretch.end:
-                    records = await self._in_files(_of_graph, reader, stretch, graph.name.encode())
+                if not offsets.is_empty:
+                    records = await self._in_files(_of_graph, reader, offsets, graph.name.encode())
                 elif idle:
                     await asyncio.sleep(IDLE)
-                following = await self._step(self._host.advance, graph.name, stretch, records)
-                stretch, idle = following, following == stretch
+                following = await self._step(self._advance, graph.name, offsets, records)
+                offsets, idle = following, following == offsets
         finally:
             await self._in_files(closing.close)
 
-    async def _step(self, work: Callable[..., Any], *arguments: Any) -> Any:
+    # -- on the device's thread -------------------------------------------------------------------------------
+
+    def _present(self, name: str) -> Bundle | None:
+        """What answers for a graph; where it is not loaded, None, and its model is looked for at its next event."""
+        self._host.expect_model(name)
+        hosted = self._host.find(name)
+        return None if hosted is None else hosted.graph.bundle
+
+    def _prepare(self, graph: LiveGraph, offset: int) -> OffsetRange | None:
+        """Put a graph that stands at `offset` beside the present one; says which part of the log it wants first.
+
+        None where the graph is not here.
+        """
+        hosted = self._host.find(graph.name)
+        if hosted is None:
+            return None
+        hosted.incoming = IncomingGraph(graph, hosted.partition, offset, self._batch_events)
+        return hosted.incoming.next_range(self._host.position(hosted))
+
+    def _advance(self, name: str, offsets: OffsetRange, records: Sequence[Record]) -> OffsetRange | None:
+        """Let the incoming graph take in a part of the log; None once it has taken over, or the graph has left."""
+        hosted = self._host.find(name)
+        if hosted is None or hosted.incoming is None:
+            return None
+        incoming = hosted.incoming
+        incoming.apply(offsets, records)
+        present = self._host.position(hosted)
+        if incoming.is_level(present):
+            hosted.take_over(incoming)
+            return None
+        return incoming.next_range(present)
+
+    def _dismiss(self, name: str) -> None:
+        """No swap after all; the present bundle goes on."""
+        hosted = self._host.find(name)
+        if hosted is not None:
+            hosted.incoming = None
+
+    # -- threads ----------------------------------------------------------------------------------------------
+
+    async def _step(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """Something of the swap on the device's thread, between two live batches, and how long it had the device."""
 
-        def timed() -> tuple[Any, float]:
+        def timed() -> tuple[T, float]:
             began = time.perf_counter()
-            return work(*arguments), time.perf_counter() - began
+            return work(*arguments, **options), time.perf_counter() - began
 
-        result, took = await self._on_device(timed)
+        result, took = await self._device.run(timed)
         self._metrics.swap_step.observe(took)
         self._longest = max(self._longest, took)
         return result
 
-    async def _in_files(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._files, work, *arguments)
+    async def _in_files(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._files, lambda: work(*arguments, **options))
 
 
-def _of_graph(reader: LogReader, stretch: Stretch, key: bytes) -> list[Record]:
-    return [record for record in reader.read(stretch.partition, stretch.start, stretch.end) if record.key == key]
+def _of_graph(reader: LogReader, offsets: OffsetRange, key: bytes) -> list[Record]:
+    return [record for record in reader.read(offsets.partition, offsets.start, offsets.end) if record.key == key]

@@ -31,8 +31,8 @@ def cut_manifest(snapshot: Path) -> None:
 
 def saved(world: World) -> list[Path]:
     """The snapshots of the graph, the newest last."""
-    (stretch,) = (world.snapshots / "g").iterdir()
-    return sorted(stretch.iterdir())
+    (log_folder,) = (world.snapshots / "g").iterdir()
+    return sorted(log_folder.iterdir())
 
 
 @pytest.mark.parametrize(("which", "damage"), [("newest", truncate), ("newest", cut_manifest), ("all", corrupt)])

@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from aiokafka.errors import IllegalGenerationError, KafkaConnectionError
 from structlog.testing import capture_logs
 
 from streams import service
+from streams.kafka import Connection, Topics
+from streams.settings import StreamSettings
 
 Say = Callable[[float, str], list[str]]
 
@@ -37,3 +45,64 @@ def test_a_new_broker_that_is_not_there_yet_for_groups_is_no_error_unless_it_sta
     assert say(1.0, message) == []
     assert say(1.5, message) == []
     assert say(1.0 + service.QUIET, message) == [message]
+
+
+# -- brokers that are lost --------------------------------------------------------------------------------------
+
+
+class Replaced(Exception):
+    """Stands in for the moment at which another program takes the process over."""
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[BaseException], int]]:
+    """Runs the service with a Faust that ends with this; no signal handler, log or timer of it is left behind."""
+    monkeypatch.setattr(service, "create_app", lambda *_: SimpleNamespace(conf=SimpleNamespace(id="group")))
+    monkeypatch.setattr(service, "_quiet_libraries", lambda: None)
+    monkeypatch.setattr(service, "PAUSE", 0.0)
+    monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
+    loop = asyncio.new_event_loop()
+    monkeypatch.setattr(asyncio, "new_event_loop", lambda: loop)
+    monkeypatch.setenv(service.AGAIN, "")
+    monkeypatch.delenv(service.AGAIN)
+
+    def run(end: BaseException) -> int:
+        def execute() -> None:
+            raise end
+
+        runner = SimpleNamespace(execute_from_commandline=execute)
+        monkeypatch.setattr("faust.Worker", lambda *_, **__: runner)
+        return service.serve(StreamSettings(), Connection("127.0.0.1:1"), Topics())
+
+    yield run
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+@pytest.mark.parametrize("lost", [KafkaConnectionError("gone"), IllegalGenerationError()])
+def test_a_worker_that_lost_its_brokers_starts_itself_anew_as_it_was_started(
+    serve: Callable[[BaseException], int], lost: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[str, list[str]]] = []
+
+    def execv(program: str, arguments: list[str]) -> Any:
+        started.append((program, arguments))
+        raise Replaced
+
+    monkeypatch.setattr(os, "execv", execv)
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-X", "dev", "-m", "adatkg", "worker", "--group", "mine"])
+    with capture_logs() as said, pytest.raises(Replaced):
+        serve(lost)
+    anew = [sys.executable, "-X", "dev", "-m", "adatkg", "worker", "--group", "mine"]
+    assert started == [(sys.executable, anew)]
+    assert os.environ[service.AGAIN] == "1", "the next one must know to wait for its brokers"
+    assert [line["problem"] for line in said if line["event"] == "broker_lost"] == [repr(lost)]
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 0), (None, 0), (3, 3)])
+def test_a_worker_that_was_asked_to_end_does_not_start_again(
+    serve: Callable[[BaseException], int], code: int | None, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("it starts itself anew"))
+    assert serve(SystemExit(code)) == expected
+    assert service.AGAIN not in os.environ

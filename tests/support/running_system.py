@@ -28,8 +28,7 @@ from adatkg_core.text import load_encoder
 from streams.embedded_broker import choose_port
 from streams.kafka import Record, Topics, connection_from, ensure_topics, event_log, open_log, partition_of
 from streams.settings import StreamSettings
-from streams.worker import Share
-from streams.worker.live_graph import Arrival, Graph
+from streams.worker import Arrival, LiveGraph, Share
 from tests.support.small_graph import shared_model, small_graph
 
 PATIENCE = 120.0  # seconds for anything that should happen in a few
@@ -201,8 +200,8 @@ class World:
 
     def newest_snapshot(self, graph: str, version: str = VERSION) -> Saved:
         """The state that a worker saved last."""
-        stretch = self.event_log.stretch(partition_of(graph, self.partitions))
-        return next(iter(SnapshotStore(str(self.snapshots), graph, stretch).newest_first(version, "cpu")))
+        log_id = self.event_log.log_id(partition_of(graph, self.partitions))
+        return next(iter(SnapshotStore(str(self.snapshots), graph, log_id).newest_first(version, "cpu")))
 
     def end_of(self, graph: str) -> int:
         """The offset after the last event in a graph's partition."""
@@ -239,7 +238,7 @@ def small_bundle() -> Bundle:
 
 def offline(bundle: Bundle, events: Sequence[Event]) -> dict[str, dict[str, Any]]:
     """What the engine says with this bundle to a log of just these events, by query."""
-    graph = Graph("g", bundle, load_encoder("hash:24"), StreamSettings(), Share())
+    graph = LiveGraph("g", bundle, load_encoder("hash:24"), StreamSettings(), Share())
     arrivals = [Arrival(Source(0, i), 0.0, b"g", value) for i, (_, value) in enumerate(events)]
     answers = [orjson.loads(one.body) for one in graph.apply(arrivals).answered]
     return {answer["query"]["id"]: answer for answer in answers}

@@ -52,7 +52,7 @@ class Archive:
     next: int
     watermark: int | None
     clock: Clock | None
-    _log: str | None  # the stretch of log that it was read from
+    _log: str | None  # the id of the log that it was read from
     _sound: bool  # whether memory says what the disk says
     _damage: tuple[int, str] | None  # from which offset on segments are of no use, and why
 
@@ -72,13 +72,13 @@ class Archive:
         clock: Clock | None,
         max_jump: int = MAX_JUMP,
         *,
-        stretch: str = "",
+        log_id: str = "",
         late: LatePolicy = "apply",
         report: Callable[[int, int], None] = lambda done, total: None,
     ) -> int:
         """Take in what the log has from `next` to its end, as an engine would; returns the number of new facts.
 
-        `stretch` tells this log from any other, in which the offsets would mean something else.
+        `log_id` tells this log from any other, in which the offsets would mean something else.
         A message that no engine could use is left out, but one whose relation only the present model does not know
         is kept: that is how the next one learns it.
         """
@@ -86,13 +86,13 @@ class Archive:
             self._load()
         first, end = reader.bounds(partition)
         self._mend(first)
-        self._require_same_log(stretch, first, end)
+        self._require_same_log(log_id, first, end)
         self._adopt(clock)
         self._sweep()
         if first > self.next:
             log.warning("facts_lost_to_retention", graph=self.graph, archived_to=self.next, log_begins=first)
         before, start = self.facts, max(first, self.next)
-        self._log, left_out, key = stretch, 0, self.graph.encode()
+        self._log, left_out, key = log_id, 0, self.graph.encode()
         self._sound = False  # until what is in memory is on disk
         for record in reader.read(partition, start, end):
             if record.key == key:
@@ -154,9 +154,9 @@ class Archive:
             self.watermark = event.t
         return True
 
-    def _require_same_log(self, stretch: str, first: int, end: int) -> None:
+    def _require_same_log(self, log_id: str, first: int, end: int) -> None:
         """A new broker can have topics of the old names."""
-        if self._log not in (None, stretch) or end < self.next:
+        if self._log not in (None, log_id) or end < self.next:
             raise InputError(
                 f"{self._folder}: was read up to offset {self.next} from another log than the present one, whose "
                 f"offsets are {first} to {end}; give another --archive, or remove this folder to begin anew"
@@ -204,14 +204,14 @@ class Archive:
                 raise ValueError("its place in the archive")
             columns = np.stack([tensors[name].numpy().astype(np.int64) for name in COLUMNS], 1)
             clock = clock_from_dict(meta["clock"], where=f"{place}: clock")
-            following, stretch = int(meta["next"]), str(meta["log"])
+            following, log_id = int(meta["next"]), str(meta["log"])
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{place}: its description lacks {error}; it does not fit those before it") from error
         self._entities.add(meta["entities"])
         self._relations.add(meta["relations"])
         self._segments.append(_Segment(place, len(columns)))
         self.next, self.watermark, self.clock = following, meta["watermark"], clock
-        self._log, self._rows, self._begin = stretch, array("q"), begin
+        self._log, self._rows, self._begin = log_id, array("q"), begin
         if len(columns) < FULL:
             self._rows.frombytes(columns.tobytes())
         else:

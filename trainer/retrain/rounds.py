@@ -48,11 +48,11 @@ log = structlog.get_logger()
 def log_trainer(plan: Plan, connection: Connection, topics: Topics, metrics: TrainingMetrics) -> Iterator[LogTrainer]:
     """The only trainer of this graph, as long as it lasts."""
     events = event_log(connection, topics)
-    stretch = events.stretch(partition_of(plan.graph, events.partitions))
+    log_id = events.log_id(partition_of(plan.graph, events.partitions))
     folder = plan.archive / safe_name(topics.prefix) / safe_name(plan.graph)
     with only_trainer(folder, plan.graph), lease(connection, topics, plan.graph) as held:
         # Offsets mean something in one log only: a topic that is made anew gets an archive of its own.
-        yield LogTrainer(plan, connection, topics, metrics, folder / safe_name(stretch), stretch, held)
+        yield LogTrainer(plan, connection, topics, metrics, folder / safe_name(log_id), log_id, held)
 
 
 class LogTrainer:
@@ -65,11 +65,11 @@ class LogTrainer:
         topics: Topics,
         metrics: TrainingMetrics,
         folder: Path,
-        stretch: str,
+        log_id: str,
         held: Lease,
     ) -> None:
         self.plan, self._connection, self._topics, self._metrics = plan, connection, topics, metrics
-        self._stretch, self._lease = stretch, held
+        self._log_id, self._lease = log_id, held
         self._work = folder / "work"
         self._run_file, self._done_file = str(folder / "run.json"), str(folder / "done.json")
         self._archive = Archive(folder, plan.graph)
@@ -91,7 +91,7 @@ class LogTrainer:
                 partition,
                 self._clock(),
                 self.plan.max_jump,
-                stretch=where.stretch(partition),
+                log_id=where.log_id(partition),
                 late=self.plan.late,
                 report=lambda done, total: report("read", done, total),
             )
@@ -228,7 +228,7 @@ class LogTrainer:
         engine.observe_rows(torch.from_numpy(facts).to(engine.device))
         if run.watermark is not None:  # ticks may have moved it beyond the last fact
             engine.advance(run.watermark)
-        return Saved(engine.snapshot(), self.plan.graph, bundle.version, run.offset, log=self._stretch)
+        return Saved(engine.snapshot(), self.plan.graph, bundle.version, run.offset, log=self._log_id)
 
     def _carry_out(self, run: Underway, announcement: Announcement, began: float) -> Round:
         self._lease.require()

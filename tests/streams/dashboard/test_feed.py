@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tracemalloc
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from time import monotonic
 from types import MappingProxyType
@@ -21,8 +22,7 @@ from streams.dashboard.feed import DEAD_LETTERS, HISTORY, PREDICTIONS, SAMPLED
 from streams.dashboard.latency import MOST, WINDOW, Latency
 from streams.dashboard.name_search import NameIndex
 from streams.dashboard.recent_predictions import GRAPHS, ROWS, SHOWN, TRUTHS, Latest
-from streams.worker import Answered, Done, GraphStatus, ScoredAnswer, Told
-from streams.worker.live_graph import Arrival, Rejected
+from streams.worker import Answered, Arrival, BatchResult, GraphStatus, Rejected, ScoredAnswer
 from streams.worker.live_score import Prequential
 
 
@@ -52,12 +52,9 @@ def batch(
     ended: Mapping[int, bool] = MappingProxyType({}),
     graph: str = "g",
     clock: Clock | None = None,
-) -> Done:
-    told = Told(clock, "v1", list(answers), list(scored), dict(ended))
-    done = Done(answered=list(answers), graphs={graph: told})
-    done.counts[graph] = done.counts.get(graph, type(done.answers)())
-    done.counts[graph]["query"] += len(answers)
-    return done
+) -> BatchResult:
+    counts = Counter(query=len(answers))
+    return BatchResult(graph, "v1", clock, list(answers), counts=counts, scored=list(scored), ended=dict(ended))
 
 
 def look(version: str = "v1", watermark: int = 3) -> GraphStatus:
@@ -149,8 +146,8 @@ def test_a_truth_that_comes_after_its_answer_was_pushed_out_is_harmless() -> Non
 
 def test_the_latest_rows_are_the_newest_first_with_the_truths_that_came() -> None:
     latest = Latest()
-    latest.add("g", batch(*(answered(i) for i in range(ROWS + 5))).graphs["g"])
-    latest.add("g", batch(answered(900)).graphs["g"])
+    latest.add(batch(*(answered(i) for i in range(ROWS + 5))))
+    latest.add(batch(answered(900)))
     assert latest.mark("g", ScoredAnswer(900, "a", 3.5, None)) == {
         "graph": "g",
         "id": "0-900",
@@ -187,12 +184,12 @@ def test_the_latest_rows_are_the_newest_first_with_the_truths_that_came() -> Non
 def test_rows_are_bounded_over_graphs_and_truths_and_those_shown() -> None:
     latest = Latest()
     for i in range(GRAPHS + 20):
-        latest.add(f"g{i}", batch(answered(1), graph=f"g{i}").graphs[f"g{i}"])
+        latest.add(batch(answered(1), graph=f"g{i}"))
     assert latest.rows("g0") == [] and latest.rows(f"g{GRAPHS + 19}")
     scored = [latest.mark(f"g{GRAPHS}", ScoredAnswer(1, str(i), 1.0, None)) for i in range(TRUTHS + 5)]
     assert sum(mark is not None for mark in scored) == TRUTHS
     for i in range(SHOWN + 1):
-        latest.show("g", answered(i), batch(answered(i)).graphs["g"])
+        latest.show(answered(i), batch(answered(i)))
     assert latest.mark("g", ScoredAnswer(0, "a", 1.0, None)) is None
     assert latest.mark("g", ScoredAnswer(1, "a", 1.0, None)) is not None
     latest.keep_only([f"g{GRAPHS}"])
@@ -207,7 +204,7 @@ def test_a_row_says_until_when_its_truth_may_come_and_that_none_came() -> None:
         answered(3, time=5),
         answered(4, late=True),
     )
-    latest.add("g", batch(*asked, clock=hours).graphs["g"])
+    latest.add(batch(*asked, clock=hours))
     rows = latest.rows("g")[::-1]
     assert [row["asked_next"] for row in rows] == [True, True, False, False]
     assert [row["until"] for row in rows] == [7, 52, 5, 5] and rows[0]["until_iso"] == hours.iso(7)
@@ -224,8 +221,8 @@ def test_a_row_says_until_when_its_truth_may_come_and_that_none_came() -> None:
 def test_a_sample_counts_since_the_one_before() -> None:
     watched = feed(g=look())
     done = batch(answered(1, took=0.25), answered(2, took=0.75))
-    done.rejected.append(("g", Rejected(Arrival(Source(0, 9), 0.0, b"g", b""), "not-json", "it is no JSON")))
-    watched.take(done)
+    done.rejected.append(Rejected(Arrival(Source(0, 9), 0.0, b"g", b""), "not-json", "it is no JSON"))
+    watched.take([done])
     watched.sample(1_000.0)
     watched.sample(1_001.0)
     first, second = map(orjson.loads, watched.history)
@@ -253,10 +250,12 @@ def test_the_quantiles_differ_where_answers_took_differently_and_old_answers_do_
 def test_a_reader_hears_that_nothing_came_within_the_horizon() -> None:
     async def run() -> None:
         watched = feed(g=look())
-        watched.take(batch(answered(1, horizon=5), answered(2, horizon=5)))
-        work = [lambda: watched.take(batch(ended={1: False, 2: True})), lambda: watched.take(batch(ended={77: False}))]
-        assert await told(watched, work[0]) == [("ended", {"graph": "g", "id": "0-1", "within": "5 ticks"})]
-        assert await told(watched, work[1]) == []
+        watched.take([batch(answered(1, horizon=5), answered(2, horizon=5))])
+        ends, unknown = batch(ended={1: False, 2: True}), batch(ended={77: False})
+        assert await told(watched, lambda: watched.take([ends])) == [
+            ("ended", {"graph": "g", "id": "0-1", "within": "5 ticks"})
+        ]
+        assert await told(watched, lambda: watched.take([unknown])) == []
 
     asyncio.run(run())
 
@@ -266,10 +265,10 @@ def test_a_reader_hears_predictions_truths_dead_letters_samples_and_new_versions
         watched = feed(g=look())
         asked = answered(1)
         done = batch(asked, scored=[ScoredAnswer(1, "a", 1.0, 2.5)])
-        done.rejected.append(("g", Rejected(Arrival(Source(3, 9), 0.0, b"g", b""), "late", "too late")))
+        done.rejected.append(Rejected(Arrival(Source(3, 9), 0.0, b"g", b""), "late", "too late"))
 
         def work() -> None:
-            watched.take(done)
+            watched.take([done])
             watched.flush()
             watched.see({"g": look("v2")})
             watched.sample(1.0)
@@ -284,7 +283,7 @@ def test_a_reader_hears_predictions_truths_dead_letters_samples_and_new_versions
         assert prediction[1]["truths"], "the truth that came meanwhile is in the row"
         assert models == ("models", {"graph": "g", "version": "v2"})
         assert sample[0] == "sample" and sample[1]["graphs"]["g"]["version"] == "v2"
-        assert await told(watched, lambda: watched.take(batch(scored=[ScoredAnswer(1, "b", None, None)]))) == [
+        assert await told(watched, lambda: watched.take([batch(scored=[ScoredAnswer(1, "b", None, None)])])) == [
             ("truth", {"graph": "g", "id": "0-1", "entity": "b", "rank": None, "heuristic_rank": None})
         ]
 
@@ -298,7 +297,7 @@ def test_a_fair_choice_of_predictions_is_shown_and_no_flood_of_dead_letters() ->
             offsets = range(1000 * round, 1000 * round + 40)
 
             def work(offsets: range = offsets) -> None:
-                watched.take(batch(*map(answered, offsets)))
+                watched.take([batch(*map(answered, offsets))])
                 watched.flush()
 
             rows = [values for event, values in await told(watched, work) if event == "prediction"]
@@ -307,9 +306,9 @@ def test_a_fair_choice_of_predictions_is_shown_and_no_flood_of_dead_letters() ->
         # Each of 40 is shown 37 times on the average: none is left out, none preferred.
         counts = [shown.count(place) for place in range(40)]
         assert min(counts) > 10 and max(counts) < 80
-        done = Done(rejected=[("g", Rejected(Arrival(Source(0, i), 0.0, b"g", b""), "x", "y")) for i in range(50)])
-        assert len(await told(watched, lambda: watched.take(done))) == DEAD_LETTERS
-        assert await told(watched, lambda: watched.take(done)) == []
+        done = BatchResult("g", rejected=[Rejected(Arrival(Source(0, i), 0.0, b"g", b""), "x", "y") for i in range(50)])
+        assert len(await told(watched, lambda: watched.take([done]))) == DEAD_LETTERS
+        assert await told(watched, lambda: watched.take([done])) == []
 
     asyncio.run(run())
 
@@ -320,7 +319,7 @@ def test_memory_does_not_grow_with_the_stream() -> None:
             graph = f"g{i % 50}"
             scored = [ScoredAnswer(10 * i + j, "a", 1.0, None) for j in range(10)]
             asked = (answered(10 * i + j, f"e{(10 * i + j) % 999}", time=i) for j in range(10))
-            watched.take(batch(*asked, scored=scored, graph=graph))
+            watched.take([batch(*asked, scored=scored, graph=graph)])
             if i % 5 == 0:
                 watched.flush()
                 watched.sample(float(i))
@@ -343,8 +342,8 @@ def test_memory_does_not_grow_with_the_stream() -> None:
 def test_what_goes_wrong_while_watching_does_not_reach_the_stream() -> None:
     nobody: Any = None
     watched = feed()
-    watched.take(Done(graphs={"g": Told(None, "v", [nobody])}))
-    watched.take(batch(answered(1)))
+    watched.take([BatchResult("g", "v", None, [nobody])])
+    watched.take([batch(answered(1))])
     assert watched.latest.rows("g")
 
 

@@ -203,10 +203,7 @@ async def watched() -> AsyncIterator[tuple[Feed, Watching, str, int]]:
     async def nothing() -> tuple[dict[str, GraphStatus], float]:
         return {}, 0.0
 
-    async def no_device(*_: Any) -> Any:
-        raise AssertionError
-
-    feed, app, patience = Feed(nothing, lambda: 0), web.Application(), Patience(no_device)
+    feed, app, patience = Feed(nothing, lambda: 0), web.Application(), Patience()
     watching = Watching(StreamSettings(), "group", feed, patience, lambda: True)
     app.middlewares.append(Guard(StreamSettings()).middleware)
     watching.add_to(app.router)
@@ -305,7 +302,7 @@ def test_plotly_comes_compressed_once_and_is_known_again() -> None:
 
 
 def test_only_files_of_the_page_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert FOLDER.parent.name == "streams"
+    assert FOLDER.parent.name == "dashboard"
     page = tmp_path / "static"
     page.mkdir()
     (page / "index.html").write_text("<!doctype html>")
@@ -344,14 +341,11 @@ def test_only_files_of_the_page_are_served(tmp_path: Path, monkeypatch: pytest.M
 
 def test_waiting_ends_with_the_worker_and_with_patience() -> None:
     async def run() -> None:
-        async def on_device(*_: Any) -> Any:
-            await asyncio.Event().wait()
-
-        patience = Patience(on_device)
+        patience = Patience()
         with pytest.raises(Problem) as late:
             await patience.on_time(asyncio.Event().wait(), 0.01, "the oracle")
         assert late.value.status == 504 and "the oracle" in late.value.text
-        waiting = asyncio.create_task(patience.device(len, "x"))
+        waiting = asyncio.create_task(patience.device(asyncio.Event().wait))
         await asyncio.sleep(0.01)
         patience.close()
         with pytest.raises(Problem) as ended:
@@ -367,16 +361,16 @@ def test_the_device_is_given_one_thing_to_look_at_at_a_time() -> None:
     async def run() -> None:
         under_way, most = 0, 0
 
-        async def on_device(work: Any, number: int) -> Any:
+        async def look(number: int) -> int:
             nonlocal under_way, most
             under_way += 1
             most = max(most, under_way)
             await asyncio.sleep(0.001)
             under_way -= 1
-            return work(number)
+            return abs(number)
 
-        patience = Patience(on_device)
-        assert await asyncio.gather(*(patience.device(abs, -number) for number in range(10))) == list(range(10))
+        patience = Patience()
+        assert await asyncio.gather(*(patience.device(look, -number) for number in range(10))) == list(range(10))
         assert most == 1
         patience.close()
 

@@ -13,8 +13,7 @@ from adatkg_core.events import Source
 from adatkg_core.storage import Bundle
 from replay import Choice, ReplaySequence
 from streams.settings import StreamSettings
-from streams.worker import Share
-from streams.worker.live_graph import Arrival, Graph
+from streams.worker import Arrival, LiveGraph, Share
 from tests.support.small_graph import ENCODER, small_config, small_graph, small_model
 
 DATA = by_first_appearance(small_graph())
@@ -25,9 +24,9 @@ def bundle(changes: Mapping[str, Any] = ROOM) -> Bundle:
     return Bundle(small_model(small_config(changes), entities=DATA.n_entities), DATA.relations, DATA.entities, "v")
 
 
-def replayed(bundle: Bundle, batch: int, **settings: Any) -> Graph:
+def replayed(bundle: Bundle, batch: int, **settings: Any) -> LiveGraph:
     """The whole data set through a graph, with queries about the test split, in batches of one size."""
-    graph = Graph("g", bundle, ENCODER, StreamSettings(**settings), Share())
+    graph = LiveGraph("g", bundle, ENCODER, StreamSettings(**settings), Share())
     sequence = ReplaySequence(DATA, Choice("g", queries_from=DATA.split_bounds[1]))
     messages = [message for _, some in sequence.blocks() for message in some]
     arrivals = [Arrival(Source(0, i), 0.0, b"g", message) for i, message in enumerate(messages)]

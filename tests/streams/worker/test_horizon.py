@@ -17,8 +17,7 @@ from adatkg_core.messages import Question, encode_fact, encode_query
 from adatkg_core.messages.events import encode_tick
 from adatkg_core.storage import Bundle
 from streams.settings import StreamSettings, load_settings
-from streams.worker import Answered, ScoredAnswer, Share
-from streams.worker.live_graph import Arrival, Graph, Outcome
+from streams.worker import Answered, Arrival, BatchResult, LiveGraph, ScoredAnswer, Share
 from streams.worker.live_score import Prequential
 from streams.worker.rhythm import AT_FIRST, ENOUGH, GAPS, SHARE, Rhythm
 from tests.support.small_graph import ENCODER, shared_model, small_graph
@@ -221,12 +220,12 @@ def test_a_rhythm_holds_no_more_however_long_the_stream() -> None:
 # -- in a graph -----------------------------------------------------------------------------------------------
 
 
-def graph(**options: Any) -> Graph:
+def graph(**options: Any) -> LiveGraph:
     bundle = Bundle(shared_model("default"), DATA.relations, (), "v1", clock=Clock(seconds=900))
-    return Graph("g", bundle, ENCODER, StreamSettings(**options), Share())
+    return LiveGraph("g", bundle, ENCODER, StreamSettings(**options), Share())
 
 
-def apply(one: Graph, *values: bytes, start: int = 0) -> Outcome:
+def apply(one: LiveGraph, *values: bytes, start: int = 0) -> BatchResult:
     return one.apply([Arrival(Source(0, start + i), 0.0, b"g", value) for i, value in enumerate(values)])
 
 
@@ -237,8 +236,8 @@ def fact(time: int, o: str = OTHER) -> bytes:
 ASKED = encode_query("q", RELATION, "next", s=SUBJECT)
 
 
-def settled(outcome: Outcome) -> list[tuple[int, str]]:
-    return [(mark.offset, mark.truth) for mark in outcome.scored]
+def settled(result: BatchResult) -> list[tuple[int, str]]:
+    return [(mark.offset, mark.truth) for mark in result.scored]
 
 
 @pytest.mark.parametrize("came", [5, 6, 8, 13])
@@ -248,8 +247,8 @@ def test_a_question_about_next_is_settled_by_the_next_fact_of_its_kind(came: int
     (answer,) = apply(one, ASKED, start=1).answered
     assert answer.until == 13 and answer.prediction.as_of == 6, "the answer is that of the tick after the watermark"
     elsewhere = encode_fact(OTHER, RELATION, SUBJECT, came)
-    outcome = apply(one, elsewhere, fact(came), fact(came, SUBJECT), fact(came + 1), encode_tick(came + 2), start=2)
-    assert settled(outcome) == [(1, OTHER), (1, SUBJECT)] and outcome.ended == {1: True}
+    result = apply(one, elsewhere, fact(came), fact(came, SUBJECT), fact(came + 1), encode_tick(came + 2), start=2)
+    assert settled(result) == [(1, OTHER), (1, SUBJECT)] and result.ended == {1: True}
     assert one.score.unsettled == 0 and one.score.scores()["all"]["count"] == 2
 
 
@@ -257,15 +256,15 @@ def test_a_question_to_which_nothing_comes_ends_in_no_score() -> None:
     one = graph(horizon=8)
     apply(one, fact(5), ASKED)
     assert apply(one, encode_tick(13), start=2).ended == {}
-    outcome = apply(one, fact(14), start=3)
-    assert (outcome.ended, settled(outcome)) == ({1: False}, [])
+    result = apply(one, fact(14), start=3)
+    assert (result.ended, settled(result)) == ({1: False}, [])
     assert one.score.unsettled == 1 and one.score.scores()["all"]["count"] == 0
 
 
 def test_a_question_about_an_explicit_time_is_settled_by_that_time_alone() -> None:
     one = graph(horizon=8)
-    outcome = apply(one, fact(5), encode_query("q", RELATION, 7, s=SUBJECT), fact(5), fact(6), fact(7), fact(8))
-    assert settled(outcome) == [(1, OTHER)] and outcome.ended == {1: True}
+    result = apply(one, fact(5), encode_query("q", RELATION, 7, s=SUBJECT), fact(5), fact(6), fact(7), fact(8))
+    assert settled(result) == [(1, OTHER)] and result.ended == {1: True}
 
 
 @pytest.mark.parametrize("batch", [1, 3, 1_000])
@@ -275,9 +274,9 @@ def test_horizons_follow_the_log_and_not_how_it_was_batched(batch: int) -> None:
         values += [fact(time), ASKED]
     one, answered, scored = graph(), list[Answered](), list[ScoredAnswer]()
     for start in range(0, len(values), batch):
-        outcome = apply(one, *values[start : start + batch], start=start)
-        answered += outcome.answered
-        scored += outcome.scored
+        result = apply(one, *values[start : start + batch], start=start)
+        answered += result.answered
+        scored += result.scored
     horizons = [answer.until - answer.question.query.t + 1 for answer in answered]
     assert horizons == [AT_FIRST] * (ENOUGH // 2) + [3] * (ENOUGH // 2), "a fact has two sides: two gaps"
     assert [mark.offset for mark in scored] == [answer.arrival.source.offset for answer in answered[:-1]]
@@ -295,8 +294,8 @@ def test_what_is_caught_up_with_in_silence_and_what_is_known_tells_of_the_rhythm
 
 def test_two_answers_of_a_batch_that_were_made_apart_have_latencies_of_their_own() -> None:
     asked_before = encode_query("p", RELATION, 1, s=SUBJECT)
-    outcome = apply(graph(), fact(0), asked_before, *(fact(1, name) for name in DATA.entities[2:9]), ASKED)
-    early, late = outcome.answered
+    result = apply(graph(), fact(0), asked_before, *(fact(1, name) for name in DATA.entities[2:9]), ASKED)
+    early, late = result.answered
     assert early.made < late.made and 0 < early.latency < late.latency
 
 

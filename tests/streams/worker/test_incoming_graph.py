@@ -1,4 +1,4 @@
-"""A successor takes in every event of its graph once, in order, never more than a batch at a time, and arrives."""
+"""An incoming graph takes in every event once, in order, never more than a batch at a time, and arrives."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from adatkg_core.events import Source
 from streams.kafka import Record
-from streams.worker.incoming_graph import Successor
-from streams.worker.live_graph import Arrival
+from streams.worker import Arrival
+from streams.worker.incoming_graph import IncomingGraph
 
 MINE, OTHER = b"mine", b"another graph of the partition"
 
@@ -37,25 +37,25 @@ class Listener:
     batch=st.integers(1, 40),
     pace=st.lists(st.integers(0, 3), min_size=1, max_size=30),
 )
-def test_a_successor_arrives_with_the_whole_log_behind_it(
+def test_an_incoming_graph_arrives_with_the_whole_log_behind_it(
     keys: list[bytes], begin: int, live: int, batch: int, pace: list[int]
 ) -> None:
     begin, present = min(begin, len(keys)), min(live, len(keys))
     heard = Listener()
     graph: Any = heard
-    successor = Successor(graph, begin)
-    stretch = successor.wants(0, present, batch)
+    incoming = IncomingGraph(graph, 0, begin, batch)
+    offsets = incoming.next_range(present)
     for turn in range(2_000):
         # As many live batches as the pace says go by between two slices; the stream goes on, then it rests.
         for _ in range(max(pace[turn % len(pace)], turn > 1_000)):
             end = min(present + batch, len(keys))
-            successor.overhear([Arrival(Source(0, i), 0.0, MINE, b"") for i in range(present, end) if keys[i] == MINE])
+            incoming.overhear([Arrival(Source(0, i), 0.0, MINE, b"") for i in range(present, end) if keys[i] == MINE])
             present = end
-        records = [Record(0, i, 0, MINE, b"", ()) for i in range(stretch.start, stretch.end) if keys[i] == MINE]
-        successor.take_in(stretch, records, batch)
-        if successor.has_reached(present):
+        records = [Record(0, i, 0, MINE, b"", ()) for i in range(offsets.start, offsets.end) if keys[i] == MINE]
+        incoming.apply(offsets, records)
+        if incoming.is_level(present):
             break
-        stretch = successor.wants(0, present, batch)
+        offsets = incoming.next_range(present)
     else:
         raise AssertionError("it never arrived")
     assert heard.offsets == [i for i in range(begin, present) if keys[i] == MINE]

@@ -240,10 +240,10 @@ def test_damage_that_comes_while_it_is_open_is_mended_by_the_next_update(tmp_pat
 
 
 def test_another_log_under_the_same_name_is_refused(tmp_path: Path) -> None:
-    Archive(tmp_path, GRAPH).update(MemoryLog(messages(WORLD)), 0, DAYS, stretch="one")
-    for other, stretch in ((MemoryLog(messages(WORLD, 0, 10)), "one"), (MemoryLog(messages(WORLD)), "two")):
+    Archive(tmp_path, GRAPH).update(MemoryLog(messages(WORLD)), 0, DAYS, log_id="one")
+    for other, log_id in ((MemoryLog(messages(WORLD, 0, 10)), "one"), (MemoryLog(messages(WORLD)), "two")):
         with pytest.raises(InputError, match="another log"):
-            Archive(tmp_path, GRAPH).update(other, 0, DAYS, stretch=stretch)
+            Archive(tmp_path, GRAPH).update(other, 0, DAYS, log_id=log_id)
 
 
 def spoil(place: Path, damage: str) -> None:

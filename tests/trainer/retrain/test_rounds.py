@@ -50,7 +50,7 @@ def test_a_round_gives_a_bundle_and_the_state_of_an_engine_that_followed_the_log
     bundle, state = store(world).bundle(GRAPH, done.version), store(world).state(GRAPH, done.version)
     assert state is not None and (state.offset, state.known_through, state.version) == (done.offset, None, done.version)
     where = event_log(world.connection, world.topics)
-    assert state.log == where.stretch(partition_of(GRAPH, where.partitions))
+    assert state.log == where.log_id(partition_of(GRAPH, where.partitions))
     engine = bundle.engine(HashEncoder(24))
     for row in named(data):
         engine.observe([Fact(*row)])

@@ -1,0 +1,73 @@
+"""The one reader of what graphs have missed: offsets that were delivered before they were here, or to others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import structlog
+
+from adatkg_core.errors import AdatkgError
+from streams.kafka import Connection, EventLog, LogReader, Topics, event_log, open_log
+from streams.worker.arrival import Arrival, arrival_of
+from streams.worker.hosted_graph import HostedGraph
+from streams.worker.retry import Retry
+
+AT_ONCE = 4_096  # events applied together
+log = structlog.get_logger()
+
+
+class CatchUp:
+    """Reads the log beside the consumer group. For the thread that has the device."""
+
+    def __init__(self, connection: Connection, topics: Topics, retry: Retry) -> None:
+        self._connection, self._topics, self._retry = connection, topics, retry
+        self._log: EventLog | None = None
+
+    @property
+    def log(self) -> EventLog:
+        """The events' topic, looked up once."""
+        if self._log is None:
+            self._log = self._retry.run(lambda: event_log(self._connection, self._topics), self._topics.events)
+        return self._log
+
+    def bounds(self, partition: int) -> tuple[int, int]:
+        """The first offset that is still kept, and the one that the next event will get."""
+        with open_log(self._connection, self._topics.events) as reader:
+            return reader.bounds(partition)
+
+    def bring(self, graphs: Sequence[HostedGraph], end: int) -> None:
+        """Bring graphs of one partition to the state right before `end`; their answers were given before."""
+        partition, start = graphs[0].partition, min(hosted.offset for hosted in graphs)
+        if start >= end:
+            return
+        began = time.perf_counter()
+        with open_log(self._connection, self._topics.events) as reader:
+            applied = self._follow(reader, graphs, start, end)
+        seconds = round(time.perf_counter() - began, 3)
+        log.info("caught_up", partition=partition, start=start, end=end, applied=applied, seconds=seconds)
+
+    def _follow(self, reader: LogReader, graphs: Sequence[HostedGraph], start: int, end: int) -> int:
+        """Apply what the log has of each graph; returns how many events that were."""
+        by_key = {hosted.graph.name.encode(): hosted for hosted in graphs}
+        waiting: dict[bytes, list[Arrival]] = {key: [] for key in by_key}
+        applied = 0
+        for record in reader.read(graphs[0].partition, start, end):
+            if record.key in by_key and record.offset >= by_key[record.key].offset:
+                waiting[record.key].append(arrival_of(record))
+                if len(waiting[record.key]) >= AT_ONCE:
+                    applied += self._apply(by_key[record.key], waiting[record.key])
+        for key, hosted in by_key.items():
+            if waiting[key]:
+                applied += self._apply(hosted, waiting[key])
+            hosted.offset = max(hosted.offset, end)
+        return applied
+
+    def _apply(self, hosted: HostedGraph, waiting: list[Arrival]) -> int:
+        """Apply what waits, so that nothing does; returns how many events that were."""
+        hosted.apply(waiting, silent=True)
+        count = len(waiting)
+        waiting.clear()
+        if self._retry.ended:
+            raise AdatkgError(f"partition {hosted.partition}: the worker ends while it catches up at {hosted.offset}")
+        return count

@@ -1,0 +1,27 @@
+"""The one thread that touches the device."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class DeviceThread:
+    """Runs what is handed to it, one thing after the other; the event loop goes on meanwhile."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "device")
+        self.turn = asyncio.Lock()  # held from before a batch is applied until what came of it is handed over
+
+    async def run(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+        """The result of some work on the thread, in turn with the batches."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*arguments, **options))
+
+    def close(self) -> None:
+        """End the thread; what waits for it is given up."""
+        self._thread.shutdown(wait=False, cancel_futures=True)

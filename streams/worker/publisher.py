@@ -1,0 +1,71 @@
+"""What goes out: predictions and dead letters to their topics, numbers to the metrics, results to those who watch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from streams.dead_letters import dead_letter_headers
+from streams.kafka import Message, Sender, Topics
+from streams.worker.batch import BatchResult, Rejected
+from streams.worker.metrics import Metrics
+
+Observer = Callable[[Sequence[BatchResult]], None]  # hears what came of each batch; it must be quick
+log = structlog.get_logger()
+
+
+def undeliverable(topics: Topics, topic: str, message: Message) -> tuple[str, int, list[Message]]:
+    """What goes out instead of a message that is too large for its topic: a dead letter without its bytes, and where.
+
+    It is what a `Sender` asks for.
+    """
+    detail = f"{topic} takes no message of {message.size} bytes: raise its max.message.bytes"
+    graph = (message.key or b"").decode(errors="replace")
+    headers = dead_letter_headers("undeliverable", detail, topic, -1, -1, graph)
+    return topics.deadletter, 0, [Message(message.key, b"", headers)]
+
+
+class Publisher:
+    """Hands on what came of each batch, in log order."""
+
+    def __init__(self, topics: Topics, sender: Sender, metrics: Metrics, observers: Sequence[Observer] = ()) -> None:
+        self._topics, self._sender, self._metrics, self._observers = topics, sender, metrics, observers
+
+    async def start(self) -> None:
+        """Connect to the brokers."""
+        await self._sender.start((self._topics.predictions, self._topics.deadletter))
+
+    def publish(self, results: Sequence[BatchResult], events: int, seconds: float) -> None:
+        """Send what came of a batch of so many events, which took so long; returns before it is durable."""
+        self._metrics.batch.observe(events)
+        self._metrics.apply.observe(seconds)
+        for result in results:
+            self._metrics.count(result)
+        answers = [Message(one.arrival.key, one.body, []) for result in results for one in result.answered]
+        if answers:
+            self._sender.send(self._topics.predictions, answers)
+        letters = [self._dead_letter(result.graph, one) for result in results for one in result.rejected]
+        if letters:
+            self._sender.send(self._topics.deadletter, letters)
+        for observe in self._observers:
+            observe(results)
+
+    async def room(self) -> None:
+        """Wait while too much is on its way."""
+        await self._sender.room()
+
+    async def flush(self) -> None:
+        """Wait until all that was published before is durable at the brokers."""
+        await self._sender.flush()
+
+    async def stop(self) -> None:
+        """Give up what is still on its way; it is made again from the log."""
+        await self._sender.stop()
+
+    def _dead_letter(self, graph: str, rejected: Rejected) -> Message:
+        code, detail, source = rejected.code, rejected.detail, rejected.arrival.source
+        partition, offset = source.partition, source.offset
+        log.warning("dead_letter", graph=graph, reason=code, detail=detail, partition=partition, offset=offset)
+        headers = dead_letter_headers(code, detail, self._topics.events, partition, offset, graph)
+        return Message(rejected.arrival.key, rejected.arrival.value, headers)

@@ -1,0 +1,101 @@
+"""The worker's loop: from what Faust delivers to what is published, held and made durable.
+
+The event loop only moves messages. One thread touches the device; another writes snapshots.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import structlog
+
+from streams.worker.checkpoint import Checkpointer
+from streams.worker.device import DeviceThread
+from streams.worker.graph_host import GraphHost
+from streams.worker.intake import Intake, Taken
+from streams.worker.publisher import Publisher
+
+STOP_WITHIN = 30.0  # seconds for a last snapshot; without it the next start has more to catch up with, no more
+REVOKED_WITHIN = 5.0  # seconds to make things durable before others take over; without it they have more to catch up
+STALLED = 600.0  # seconds
+log = structlog.get_logger()
+
+
+class Worker:
+    """Processes batches, one after the other, and makes them durable beside that."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        device: DeviceThread,
+        host: GraphHost,
+        publisher: Publisher,
+        checkpointer: Checkpointer,
+    ) -> None:
+        self._intake, self._device, self._host = intake, device, host
+        self._publisher, self._checkpointer = publisher, checkpointer
+        self._progress = time.monotonic()  # when a batch was last done
+
+    async def run(self) -> None:
+        """Process batches until stopped."""
+        await self._publisher.start()
+        while True:
+            await self._intake.wait()
+            async with self._device.turn:
+                if self._intake.closed:  # the last snapshot may be made, and the threads ended
+                    return
+                if (ours := self._intake.new_assignment()) is not None:
+                    await self._device.run(self._host.keep_only, ours)
+                    self._checkpointer.keep_only(ours)
+                if batch := self._intake.next_batch():
+                    await self._process(batch)
+            if self._checkpointer.due and not self._intake.closed:
+                self._checkpointer.start()
+            while self._checkpointer.holds_too_much and not self._intake.closed:
+                await self._checkpointer.settle()
+
+    async def _process(self, batch: Sequence[Taken]) -> None:
+        began = time.perf_counter()
+        with self._checkpointer.hold([one.delivery for one in batch]):
+            results = await self._device.run(self._host.process, [one.arrival for one in batch])
+            self._publisher.publish(results, len(batch), time.perf_counter() - began)
+        self._intake.processed(batch)
+        self._progress = time.monotonic()
+        await self._publisher.room()
+
+    async def revoked(self) -> None:
+        """Others may take our partitions over, and wait until this returns."""
+        self._intake.ready = False
+        try:
+            await asyncio.wait_for(self._checkpointer.settle(), REVOKED_WITHIN)
+        except TimeoutError:
+            log.warning("revoked_without_snapshot", within=REVOKED_WITHIN)
+
+    async def stop(self) -> None:
+        """Finish the batch on the device, make everything durable, and end; a broker that is away is not waited for."""
+        self._intake.close()
+        try:
+            async with asyncio.timeout(STOP_WITHIN):
+                await self._checkpointer.settle()
+        except TimeoutError:
+            log.error("stopped_without_snapshot", within=STOP_WITHIN)
+        self._host.give_up()
+
+    async def close(self) -> None:
+        """Leave the brokers and end the threads."""
+        await self._publisher.stop()
+        self._device.close()
+        self._checkpointer.close()
+
+    @property
+    def ready(self) -> bool:
+        """Whether partitions are assigned, so that events are taken in."""
+        return self._intake.ready
+
+    @property
+    def stalled(self) -> bool:
+        """Whether there is something to do and nothing has been done for long."""
+        idle = time.monotonic() - self._progress
+        return self._checkpointer.broken or (self._intake.is_waiting and idle > STALLED)

@@ -1,0 +1,330 @@
+"""A kill between any two steps of a snapshot, over a log, a topic and a store that are plain lists.
+
+Each test asks what the next start would find. It begins with the newest state that was saved, is delivered everything
+from the first event that was not acknowledged, and answers only what lies beyond both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from adatkg_core.errors import AdatkgError
+from adatkg_core.events import Source
+from streams.settings import StreamSettings
+from streams.worker import Arrival, Checkpointer, DeviceThread, Metrics, checkpoint
+from streams.worker.graph_host import Capture
+from tests.support.fake_worker import Delivered
+
+EVERY = 5  # events that a snapshot covers
+GRAPHS = ("one", "two")  # both take in every event
+
+
+class Killed(BaseException):
+    """The process ends here: nobody catches it."""
+
+
+class FakeLog:
+    """Events 0, 1, 2 and so on, each with an answer; and host, publisher and store of the worker that reads them."""
+
+    def __init__(self, partition: int = 0) -> None:
+        self.partition = partition
+        self.taken_in = 0  # in memory: gone with the process
+        self.answered: list[int] = []  # durable at the brokers
+        self.store: dict[str, int] = {}  # up to where the newest snapshot of each graph has the log
+        self.acknowledged: list[int] = []
+        self.fails: dict[str, BaseException] = {}  # what the next call of a step raises
+        self.during_save: Callable[[], None] = lambda: None
+
+    def _step(self, name: str) -> None:
+        if name in self.fails:
+            raise self.fails.pop(name)
+
+    # As the checkpointer sees its parts.
+
+    def capture(self) -> Capture:
+        self._step("capture")
+        states: Any = tuple((graph, self.taken_in) for graph in GRAPHS)
+        return Capture(states, {self.partition: self.taken_in})
+
+    async def flush(self) -> None:
+        self._step("flush")
+        self.answered = list(range(self.taken_in))
+
+    def save(self, state: tuple[str, int]) -> None:
+        graph, offset = state
+        self._step(f"save {graph}")
+        self.store[graph] = offset
+        self.during_save()
+
+    def saved(self, capture: Capture) -> None:
+        self._step("saved")
+
+    # As a test and the next start see it.
+
+    def deliver(self, count: int) -> list[Delivered]:
+        """The next events, applied to the state in memory."""
+        offsets = range(self.taken_in, self.taken_in + count)
+        self.taken_in = offsets.stop
+        return [_Event(Arrival(Source(self.partition, offset), 0.0, b"g", b""), self) for offset in offsets]
+
+    @property
+    def next_start(self) -> tuple[int, int]:
+        """The first event delivered again, and the first one answered; nothing may be lost before either."""
+        states = [self.store.get(graph, 0) for graph in GRAPHS]
+        delivered, answers = len(self.acknowledged), max(*states, len(self.acknowledged))
+        assert self.acknowledged == list(range(delivered)), "acknowledged out of order: a gap would be lost"
+        assert delivered <= min(states), "acknowledged, but in no state that is saved"
+        assert set(range(answers)) <= set(self.answered), "an answer is lost: the next start will not give it"
+        return delivered, answers
+
+
+class _Event(Delivered):
+    def __init__(self, arrival: Arrival, log: FakeLog) -> None:
+        super().__init__(arrival, log.acknowledged)
+        self._log = log
+
+    def ack(self) -> bool:
+        self._log._step(f"ack {self.message.offset}")
+        return super().ack()
+
+
+def run(scenario: Callable[[Checkpointer], Awaitable[None]], log: FakeLog, **options: Any) -> None:
+    """A scenario over this log, until it ends or the process is killed."""
+    parts: Any = log
+
+    async def started() -> None:
+        settings = StreamSettings(**{"snapshot_events": EVERY, "snapshot_seconds": 3600.0} | options)
+        device = DeviceThread()
+        made = Checkpointer(settings, device, parts, parts, parts, Metrics())
+        try:
+            await scenario(made)
+        except Killed:
+            pass
+        finally:
+            device.close()
+            made.close()
+
+    asyncio.run(started())
+
+
+def settle_killed(log: FakeLog, step: str, count: int = EVERY) -> FakeLog:
+    """Take in some events and make them durable, with a kill in one step."""
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(count)):
+            pass
+        log.fails[step] = Killed()
+        await made.settle()
+        raise AssertionError(f"nothing was killed in {step}")
+
+    run(scenario, log)
+    return log
+
+
+# -- a kill between two steps -----------------------------------------------------------------------------------
+
+
+def test_killed_before_anything_is_copied() -> None:
+    log = settle_killed(FakeLog(), "capture")
+    assert (log.answered, log.store, log.next_start) == ([], {}, (0, 0))
+
+
+def test_killed_when_the_states_are_copied_but_the_answers_not_durable() -> None:
+    log = settle_killed(FakeLog(), "flush")
+    assert (log.answered, log.store, log.next_start) == ([], {}, (0, 0))
+
+
+def test_killed_when_the_answers_are_durable_but_no_state_is_saved() -> None:
+    log = settle_killed(FakeLog(), "save one")
+    assert (log.answered, log.store, log.next_start) == ([0, 1, 2, 3, 4], {}, (0, 0))
+
+
+def test_killed_when_one_of_two_states_is_saved() -> None:
+    log = settle_killed(FakeLog(), "save two")
+    assert log.store == {"one": 5}
+    assert log.next_start == (0, 5)
+
+
+def test_killed_when_all_is_saved_but_nothing_acknowledged() -> None:
+    log = settle_killed(FakeLog(), "saved")
+    assert log.store == {"one": 5, "two": 5}
+    assert log.next_start == (0, 5), "what comes again is in the states already and must not be answered twice"
+
+
+def test_killed_halfway_through_acknowledging() -> None:
+    log = settle_killed(FakeLog(), "ack 3")
+    assert log.acknowledged == [0, 1, 2]
+    assert log.next_start == (3, 5)
+
+
+def test_a_second_snapshot_that_is_killed_leaves_the_first_one_whole() -> None:
+    log = FakeLog()
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(5)):
+            pass
+        await made.settle()
+        with made.hold(log.deliver(4)):
+            pass
+        log.fails["flush"] = Killed()
+        await made.settle()
+
+    run(scenario, log)
+    assert log.taken_in == 9
+    assert log.next_start == (5, 5)
+
+
+# -- a step that fails ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["capture", "flush", "save one", "save two"])
+def test_a_step_that_fails_acknowledges_nothing_and_is_tried_again(step: str) -> None:
+    log = FakeLog()
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(5)):
+            pass
+        log.fails[step] = AdatkgError("away")
+        with capture_logs() as said:
+            await made.settle()
+        assert [line["problem"] for line in said if line["event"] == "snapshot_failed"] == ["away"]
+        assert log.acknowledged == [] and log.next_start[0] == 0
+        assert not made.due, "at once it would only fail again"
+        await made.settle()
+
+    run(scenario, log)
+    assert log.next_start == (5, 5)
+
+
+def test_what_failed_is_due_again_after_a_pause_though_nothing_new_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "RETRY", 0.05)
+    log = FakeLog()
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(5)):
+            pass
+        log.fails["save one"] = AdatkgError("away")
+        await made.settle()
+        await asyncio.sleep(0.06)
+        assert made.due
+        made.start()
+        async with asyncio.timeout(10):
+            while len(log.acknowledged) < 5:
+                await asyncio.sleep(0.01)
+        assert not made.due
+
+    run(scenario, log)
+    assert log.next_start == (5, 5)
+
+
+def test_a_batch_that_fails_halfway_is_in_no_snapshot_though_others_before_it_were_good() -> None:
+    log = FakeLog()
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(5)):
+            pass
+        with pytest.raises(RuntimeError), made.hold(log.deliver(5)):
+            raise RuntimeError("halfway")
+        assert made.broken
+        with capture_logs() as said:
+            await made.settle()
+        assert [line["event"] for line in said] == ["not_saved"]
+
+    run(scenario, log)
+    assert (log.store, log.next_start) == ({}, (0, 0))
+
+
+# -- meanwhile --------------------------------------------------------------------------------------------------
+
+
+def test_what_comes_while_a_snapshot_is_written_waits_for_the_next_one() -> None:
+    log = FakeLog()
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(5)):
+            pass
+        late = log.deliver(3)
+        log.taken_in = 5
+
+        def meanwhile() -> None:
+            log.during_save = lambda: None
+            with made.hold(late):
+                log.taken_in = 8
+
+        log.during_save = meanwhile
+        await made.settle()
+        assert log.next_start == (5, 5)
+        await made.settle()
+
+    run(scenario, log)
+    assert log.next_start == (8, 8)
+
+
+def test_what_others_answer_for_now_is_not_acknowledged_here() -> None:
+    log = FakeLog(partition=3)
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(5)):
+            pass
+        made.keep_only({0, 1})
+        await made.settle()
+
+    run(scenario, log)
+    assert log.acknowledged == []
+
+
+# -- when it is due ---------------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_due_after_enough_events() -> None:
+    log, due = FakeLog(), list[bool]()
+
+    async def scenario(made: Checkpointer) -> None:
+        for count in (EVERY - 1, 1):
+            with made.hold(log.deliver(count)):
+                pass
+            due.append(made.due)
+
+    run(scenario, log)
+    assert due == [False, True]
+
+
+def test_a_snapshot_is_due_after_a_while_with_something_new_and_never_without() -> None:
+    log, due = FakeLog(), list[bool]()
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(1)):
+            due.append(made.due)
+        await asyncio.sleep(0.3)
+        due.append(made.due)
+        await made.settle()
+        await asyncio.sleep(0.3)
+        due.append(made.due)
+
+    run(scenario, log, snapshot_seconds=0.2)
+    assert due == [False, True, False]
+
+
+def test_no_snapshot_is_due_while_one_is_under_way() -> None:
+    log, due = FakeLog(), list[bool]()
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(5)):
+            pass
+
+        def meanwhile() -> None:
+            with made.hold(log.deliver(5)):
+                pass
+            due.append(made.due)
+
+        log.during_save = meanwhile
+        await made.settle()
+        due.append(made.due)
+
+    run(scenario, log)
+    assert due == [False, False, True]

@@ -1,0 +1,61 @@
+"""What is kept of snapshots, and from what a graph begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adatkg_core.storage import Bundle
+from streams.settings import StreamSettings
+from streams.worker import Loader, Share
+from tests.support.fake_worker import HERE, fact, host_of, settings_with_model
+
+LOG = f"first-{HERE}"
+
+
+def save_at(loader: Loader, settings: StreamSettings, *ends: int) -> None:
+    """One snapshot after another, each with the log up to such an offset."""
+    host, begin = host_of(settings), 0
+    for end in ends:
+        host.process([fact(offset) for offset in range(begin, end)])
+        capture, begin = host.capture(), end
+        for state in capture.states:
+            loader.save(state)
+        host.saved(capture)
+
+
+def kept(settings: StreamSettings) -> list[int]:
+    """The offsets of the snapshots that are there."""
+    return sorted(int(path.name.partition("@")[0]) for path in (Path(settings.snapshots) / "g" / LOG).iterdir())
+
+
+def present(loader: Loader) -> Bundle:
+    bundle = loader.present("g")
+    assert bundle is not None
+    return bundle
+
+
+@pytest.mark.parametrize("keep", [2, 3])
+def test_old_snapshots_are_removed_and_the_newest_are_kept(tmp_path: Path, keep: int) -> None:
+    settings = settings_with_model(tmp_path, keep_snapshots=keep)
+    loader = Loader(settings, Share())
+    save_at(loader, settings, 3, 9, 11, 20, 100)
+    assert kept(settings) == [9, 11, 20, 100][-keep:]
+    graph, offset = loader.load("g", present(loader), LOG, 0, 1_000)
+    assert offset == 100 and graph.engine.watermark == 99
+
+
+def test_a_snapshot_beyond_the_end_of_the_log_is_of_another_log(tmp_path: Path) -> None:
+    settings = settings_with_model(tmp_path)
+    loader = Loader(settings, Share())
+    save_at(loader, settings, 5, 20)
+    assert loader.load("g", present(loader), LOG, 0, 10)[1] == 5
+
+
+def test_replicas_keep_their_snapshots_apart(tmp_path: Path) -> None:
+    settings = settings_with_model(tmp_path)
+    first, second = (Loader(settings, Share(replica, 2)) for replica in (1, 2))
+    save_at(first, settings, 5)
+    assert first.load("g", present(first), LOG, 0, 10)[1] == 5
+    assert second.load("g", present(second), LOG, 0, 10)[1] == 0

@@ -1,0 +1,147 @@
+"""The loop over real parts, without brokers: latency, a batch that fails, and snapshots that fail for long."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from adatkg_core.errors import AdatkgError
+from streams.settings import StreamSettings
+from streams.worker import Arrival, BatchResult, LiveGraph, checkpoint
+from tests.support.fake_worker import HERE, Delivered, FakeWorker, answered_by, fact, query, settings_with_model
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> StreamSettings:
+    return settings_with_model(tmp_path)
+
+
+def full(_: Any) -> None:
+    raise AdatkgError("the disk is full")
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+async def end(one: FakeWorker, running: asyncio.Task[None]) -> None:
+    await one.worker.stop()
+    await running
+    await one.worker.close()
+
+
+def test_what_could_not_be_saved_is_not_acknowledged(settings: StreamSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    acknowledged: list[int] = []
+
+    async def scenario() -> None:
+        one = FakeWorker(settings)
+        one.intake.assigned([HERE])
+        running = asyncio.create_task(one.worker.run())
+        for offset in range(5):
+            await one.intake.put(Delivered(fact(offset), acknowledged))
+        await until(lambda: not one.intake.is_waiting and not one.device.turn.locked())
+        with monkeypatch.context() as patched:
+            patched.setattr(one.loader, "save", full)
+            await one.checkpointer.settle()
+            assert acknowledged == []
+        await one.checkpointer.settle()
+        assert acknowledged == [0, 1, 2, 3, 4]
+        await end(one, running)
+
+    asyncio.run(scenario())
+
+
+def test_while_snapshots_fail_no_more_is_taken_in_than_memory_may_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_with_model(tmp_path, batch_events=1, batch_seconds=0.0, snapshot_events=1)
+    monkeypatch.setattr(checkpoint, "RETRY", 0.02)
+    acknowledged: list[int] = []
+    delivered = 0
+
+    async def scenario() -> None:
+        nonlocal delivered
+        one = FakeWorker(settings)
+        save = one.loader.save
+        monkeypatch.setattr(one.loader, "save", full)
+        one.intake.assigned([HERE])
+        running = asyncio.create_task(one.worker.run())
+
+        async def deliver() -> None:
+            nonlocal delivered
+            for offset in range(60):
+                await one.intake.put(Delivered(fact(offset), acknowledged))
+                delivered = offset + 1
+
+        delivering = asyncio.create_task(deliver())
+        with capture_logs() as said:
+            await until(lambda: one.checkpointer.holds_too_much)
+            await asyncio.sleep(0.5)
+        assert len([line for line in said if line["event"] == "snapshot_failed"]) > 3, "it must be tried again"
+        held = checkpoint.HELD * settings.snapshot_events
+        assert delivered <= held + 1 + 4 * settings.batch_events and not delivering.done()
+        assert acknowledged == [] and not one.worker.stalled
+        monkeypatch.setattr(one.loader, "save", save)  # the disk has room again
+        await until(lambda: delivering.done() and not one.intake.is_waiting)
+        await end(one, running)
+
+    asyncio.run(scenario())
+    assert acknowledged == list(range(60))
+
+
+def test_an_answers_latency_begins_when_its_query_was_handed_over(settings: StreamSettings) -> None:
+    heard: list[Sequence[BatchResult]] = []
+
+    async def scenario() -> float:
+        one = FakeWorker(settings, [heard.append])
+        one.intake.assigned([HERE])
+        began = time.monotonic()
+        await one.intake.put(Delivered(query(0), []))
+        await asyncio.sleep(0.3)
+        await one.intake.put(Delivered(query(1), []))
+        running = asyncio.create_task(one.worker.run())
+        await until(lambda: sum(len(answered_by(results)) for results in heard) == 2)
+        took = time.monotonic() - began
+        await end(one, running)
+        return took
+
+    took = asyncio.run(scenario())
+    (batch,) = [answered for results in heard if (answered := answered_by(results))]
+    first, second = (one.latency for one in batch)
+    assert took > first > second > 0 and first - second > 0.2
+
+
+def test_a_batch_that_fails_halfway_is_never_saved(settings: StreamSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    acknowledged: list[int] = []
+    applied = LiveGraph.apply
+
+    def poisoned(self: LiveGraph, arrivals: Sequence[Arrival], *, silent: bool = False) -> Any:
+        result = applied(self, arrivals, silent=silent)
+        if any(arrival.source.offset == 3 for arrival in arrivals):
+            raise RuntimeError("halfway")
+        return result
+
+    async def scenario() -> None:
+        one = FakeWorker(settings)
+        one.intake.assigned([HERE])
+        running = asyncio.create_task(one.worker.run())
+        for offset in range(5):
+            await one.intake.put(Delivered(fact(offset), acknowledged))
+        with pytest.raises(RuntimeError, match="halfway"):
+            await running
+        await one.worker.stop()
+        assert one.worker.stalled
+        await one.worker.close()
+
+    monkeypatch.setattr(LiveGraph, "apply", poisoned)
+    asyncio.run(scenario())
+    assert acknowledged == []
+    assert not Path(settings.snapshots).exists()

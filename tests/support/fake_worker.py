@@ -1,0 +1,143 @@
+"""A worker without Kafka and Faust: its real parts over a log that needs no broker, and deliveries made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adatkg_core.events import Source
+from adatkg_core.messages import encode_fact, encode_query
+from adatkg_core.storage import Bundle, ModelStore
+from streams.kafka import Connection, EventLog, Topics, partition_of
+from streams.settings import StreamSettings
+from streams.worker import (
+    Arrival,
+    BatchResult,
+    CatchUp,
+    Checkpointer,
+    DeviceThread,
+    GraphHost,
+    Intake,
+    Loader,
+    Metrics,
+    Observer,
+    Publisher,
+    Retry,
+    Share,
+    Worker,
+)
+from tests.support.small_graph import shared_model, small_graph
+
+GRAPH = small_graph()
+RELATION, SUBJECT = GRAPH.relations[0], GRAPH.entities[0]
+PARTITIONS = 4
+HERE = partition_of("g", PARTITIONS)
+
+
+class NoLog(CatchUp):
+    """A log that holds nothing but what is delivered; only its bounds are known."""
+
+    def __init__(self, log_id: str, first: int = 0, end: int = 1_000_000) -> None:
+        super().__init__(Connection("127.0.0.1:1"), Topics(), Retry())
+        self._log = EventLog(log_id, PARTITIONS)
+        self._bounds = first, end
+        self.wanted: list[tuple[int, int]] = []  # offsets from which and to which graphs were brought
+
+    def bounds(self, partition: int) -> tuple[int, int]:
+        return self._bounds
+
+    def bring(self, graphs: Sequence[Any], end: int) -> None:
+        self.wanted.append((min(hosted.offset for hosted in graphs), end))
+
+
+def settings_with_model(folder: Path, **options: Any) -> StreamSettings:
+    """Settings of a worker whose store has a model of graph `g`."""
+    store = ModelStore(str(folder / "models"))
+    store.put("g", Bundle(shared_model("default"), GRAPH.relations, (), "v1"), None)
+    store.make_present("g", "v1")
+    return StreamSettings(models=str(folder / "models"), snapshots=str(folder / "snapshots"), device="cpu", **options)
+
+
+def host_of(settings: StreamSettings, log: NoLog | None = None) -> GraphHost:
+    share = Share(settings.replica, settings.replicas)
+    return GraphHost(Loader(settings, share), log or NoLog("first"), share, Retry())
+
+
+def fact(offset: int, partition: int = HERE) -> Arrival:
+    value = encode_fact(SUBJECT, RELATION, GRAPH.entities[1 + offset % 5], offset)
+    return Arrival(Source(partition, offset), 0.0, b"g", value)
+
+
+def query(offset: int, partition: int = HERE) -> Arrival:
+    value = encode_query(f"q{offset}", RELATION, "next", s=SUBJECT)
+    return Arrival(Source(partition, offset), 0.0, b"g", value)
+
+
+# -- deliveries ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Message:
+    """What Faust delivers, as far as the worker reads it."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Any = None
+
+
+class Delivered:
+    """An event as Faust delivers it; its offset joins a list when it is acknowledged."""
+
+    def __init__(self, arrival: Arrival, acknowledged: list[int]) -> None:
+        self.message = Message(arrival.source.partition, arrival.source.offset, arrival.key, arrival.value)
+        self._acknowledged = acknowledged
+
+    def ack(self) -> bool:
+        self._acknowledged.append(self.message.offset)
+        return True
+
+
+class Outbox:
+    """Stands in for the sender: what was sent is durable at once."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, Any]] = []
+
+    async def start(self, topics: Sequence[str]) -> None:
+        return None
+
+    def send(self, topic: str, messages: Sequence[Any]) -> None:
+        self.sent += [(topic, message) for message in messages]
+
+    async def room(self) -> None:
+        return None
+
+    async def flush(self) -> None:
+        return None
+
+    async def stop(self) -> None:
+        return None
+
+
+class FakeWorker:
+    """A whole worker, each of whose parts a test can reach."""
+
+    def __init__(self, settings: StreamSettings, observers: Sequence[Observer] = ()) -> None:
+        outbox: Any = Outbox()
+        self.outbox, self.metrics, self.device = outbox, Metrics(), DeviceThread()
+        self.share, self.retry = Share(settings.replica, settings.replicas), Retry()
+        self.loader = Loader(settings, self.share)
+        self.host = GraphHost(self.loader, NoLog("first"), self.share, self.retry)
+        self.intake = Intake(settings, lambda _: None)
+        self.publisher = Publisher(Topics(), outbox, self.metrics, observers)
+        self.checkpointer = Checkpointer(settings, self.device, self.host, self.loader, self.publisher, self.metrics)
+        self.worker = Worker(self.intake, self.device, self.host, self.publisher, self.checkpointer)
+
+
+def answered_by(results: Sequence[BatchResult]) -> list[Any]:
+    """All answers, in the order in which they are sent."""
+    return [one for result in results for one in result.answered]
