@@ -44,7 +44,7 @@ def promote(
     tell = reach()
     store.make_present(graph, version)
     store.add_note(graph, version, status="present", reason="promoted by hand" + (", by force" if forced else ""))
-    tell(Announcement(graph, version, "present", "promoted by hand", verdict, forced))
+    tell(Announcement(graph, version, "present", "promoted by hand", forced=forced, verdict=verdict))
     return before
 
 
@@ -56,7 +56,7 @@ def roll_back(store: ModelStore, graph: str, reach: Reach, warn: Warn) -> tuple[
     tell = reach()
     version = store.roll_back(graph)
     store.add_note(graph, line[0], status="candidate", reason=f"rolled back by hand to {version}")
-    tell(Announcement(graph, version, "present", "rolled back by hand", forced=True))
+    tell(Announcement(graph, version, "present", "rolled back by hand", forced=True, verdict=None))
     return version, line[0]
 
 

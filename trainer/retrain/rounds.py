@@ -190,9 +190,10 @@ class LogTrainer:
         if verdict is None and present is not None:
             reason = reason or f"the newest window has no query of the slice {self.plan.slice} to judge by"
         if reason is None:
-            announcement = Announcement(graph, bundle.version, "present", _praise(verdict, against, present), verdict)
+            praise = _praise(verdict, against, present)
+            announcement = Announcement(graph, bundle.version, "present", praise, forced=False, verdict=verdict)
         else:
-            announcement = Announcement(graph, bundle.version, "candidate", reason, verdict)
+            announcement = Announcement(graph, bundle.version, "candidate", reason, forced=False, verdict=verdict)
         if bundle.version not in self._store.versions(graph):
             self._store.put(graph, bundle, self._state(run, bundle, dataset, mine.encoder))
         self._store.add_note(
