@@ -14,6 +14,7 @@ import structlog
 from faust.types import TP
 from faust.web import Request, Response, View
 
+from adatkg_core.messages import Reason
 from streams.dashboard import Dashboard, Feed
 from streams.dead_letters import dead_letter_headers
 from streams.kafka import Connection, Message, Sender, Topics
@@ -67,7 +68,7 @@ def create_app(
     def too_large(topic: str, message: Message) -> tuple[str, int, list[Message]]:
         detail = f"{topic} takes no message of {message.size} bytes: raise its max.message.bytes"
         graph = (message.key or b"").decode(errors="replace")
-        headers = dead_letter_headers("undeliverable", detail, topic, -1, -1, graph)
+        headers = dead_letter_headers(Reason.UNDELIVERABLE, detail, topic, -1, -1, graph)
         return topics.deadletter, 0, [Message(message.key, b"", headers)]
 
     metrics, sender = Metrics(), Sender(connection, too_large)

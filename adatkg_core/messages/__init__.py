@@ -24,7 +24,7 @@ from adatkg_core.messages.events import (
 from adatkg_core.messages.fields import MAX_NAME, VERSION, require_name
 from adatkg_core.messages.json_schema import message_schemas
 from adatkg_core.messages.prediction import Prediction, decode_prediction, encode_prediction
-from adatkg_core.messages.reasons import Unusable
+from adatkg_core.messages.reasons import Reason, Unusable
 
 __all__ = [
     "EVENTS",
@@ -37,6 +37,7 @@ __all__ = [
     "Announcement",
     "Prediction",
     "Question",
+    "Reason",
     "Unusable",
     "Verdict",
     "check_event",

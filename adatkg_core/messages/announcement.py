@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, field
 
 from adatkg_core.messages.explanation import explain, explain_part, parse_object, require_version
 from adatkg_core.messages.fields import VERSION
-from adatkg_core.messages.reasons import Unusable
+from adatkg_core.messages.reasons import Reason, Unusable
 
 Status = Literal["present", "candidate"]
 
@@ -63,7 +63,7 @@ def encode_announcement(announcement: Announcement) -> bytes:
 def decode_announcement(data: bytes | None) -> Announcement:
     """The announcement that these bytes are. Raises Unusable."""
     if not data:
-        raise Unusable("not-json", "the message is empty: this is no announcement")
+        raise Unusable(Reason.NOT_JSON, "the message is empty: this is no announcement")
     values = parse_object(data)
     require_version(values)
     try:

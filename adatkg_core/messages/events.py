@@ -24,7 +24,7 @@ from adatkg_core.messages.fields import (
     require_name,
     shown,
 )
-from adatkg_core.messages.reasons import Unusable
+from adatkg_core.messages.reasons import Reason, Unusable
 
 MAX_BYTES = 1 << 20  # of an event; one larger is no fact and no question
 MAX_EXCLUDED = 100_000  # names in exclude
@@ -110,9 +110,9 @@ _ASKED = tuple(key for key in QueryMessage.__struct_fields__ if key != "v")  # w
 def decode_event(data: bytes | None, clock: Clock | None) -> Event:
     """The event that these bytes are; ISO times become ticks of the graph's clock. Raises Unusable."""
     if not data:
-        raise Unusable("not-json", "the message is empty: send a JSON object")
+        raise Unusable(Reason.NOT_JSON, "the message is empty: send a JSON object")
     if len(data) > MAX_BYTES:
-        raise Unusable("too-large", f"the message has {len(data)} bytes: an event has at most {MAX_BYTES}")
+        raise Unusable(Reason.TOO_LARGE, f"the message has {len(data)} bytes: an event has at most {MAX_BYTES}")
     try:
         message = _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -137,13 +137,13 @@ def check_event(data: bytes | None) -> None:
 def decode_graph(key: bytes | None) -> str:
     """The graph that a message's key names. Raises Unusable."""
     if not key:
-        raise Unusable("no-graph", "the message has no key: its key names the graph")
+        raise Unusable(Reason.NO_GRAPH, "the message has no key: its key names the graph")
     try:
         return require_name("the key", key.decode())
     except UnicodeDecodeError as error:
-        raise Unusable("no-graph", "the key is not UTF-8: it names the graph") from error
+        raise Unusable(Reason.NO_GRAPH, "the key is not UTF-8: it names the graph") from error
     except Unusable as problem:
-        raise Unusable("no-graph", problem.detail) from problem
+        raise Unusable(Reason.NO_GRAPH, problem.detail) from problem
 
 
 def _decode_slowly(data: bytes) -> EventMessage:
@@ -160,7 +160,7 @@ def _question(message: QueryMessage, clock: Clock | None) -> Question:
     if not are_plainly_names([*given, *rank_of, *exclude]):
         explain_event({**asked, "v": VERSION, "kind": "query"}, EVENTS)
     if (message.s is None) == (message.o is None):
-        code = "missing-field" if message.s is None else "bad-value"
+        code = Reason.MISSING_FIELD if message.s is None else Reason.BAD_VALUE
         raise Unusable(code, "a query gives exactly one of s and o: the other is what it asks for")
     follows = message.t == NEXT
     query = Query(
@@ -179,13 +179,13 @@ def _tick(time: int | str, clock: Clock | None) -> int:
     if isinstance(time, int):
         return time
     if clock is None:
-        raise Unusable("bad-time", f"t is {shown(time)}, but this graph has no calendar: send whole ticks")
+        raise Unusable(Reason.BAD_TIME, f"t is {shown(time)}, but this graph has no calendar: send whole ticks")
     try:
         tick = clock.tick(time)
     except ValueError as error:
-        raise Unusable("bad-time", f"t is {shown(time)}: neither a whole tick nor an ISO time") from error
+        raise Unusable(Reason.BAD_TIME, f"t is {shown(time)}: neither a whole tick nor an ISO time") from error
     if abs(tick) > LAST_TIME:
-        raise Unusable("bad-time", f"t is {shown(time)}: tick {tick} does not fit into 32 bits")
+        raise Unusable(Reason.BAD_TIME, f"t is {shown(time)}: tick {tick} does not fit into 32 bits")
     return tick
 
 

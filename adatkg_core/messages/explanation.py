@@ -10,7 +10,7 @@ from msgspec import Struct, inspect
 
 from adatkg_core.constants import LAST_TIME
 from adatkg_core.messages.fields import VERSION, require_name, shown
-from adatkg_core.messages.reasons import Unusable
+from adatkg_core.messages.reasons import Reason, Unusable
 
 _TYPES: dict[type, tuple[str, tuple[type, ...]]] = {
     inspect.StrType: ("string", (str,)),
@@ -34,10 +34,10 @@ def parse_object(data: bytes) -> dict[str, Any]:
         try:
             data.decode()
         except UnicodeDecodeError:
-            raise Unusable("not-utf8", "the message is not UTF-8: send JSON in UTF-8") from error
-        raise Unusable("not-json", f"the message is not JSON ({error}): send a JSON object") from error
+            raise Unusable(Reason.NOT_UTF8, "the message is not UTF-8: send JSON in UTF-8") from error
+        raise Unusable(Reason.NOT_JSON, f"the message is not JSON ({error}): send a JSON object") from error
     if type(values) is not dict:
-        raise Unusable("wrong-type", f"the message is {shown(values)}: it must be a JSON object")
+        raise Unusable(Reason.WRONG_TYPE, f"the message is {shown(values)}: it must be a JSON object")
     return values
 
 
@@ -45,7 +45,7 @@ def require_version(values: dict[str, Any]) -> None:
     """Raises Unusable for another version of the messages than this one."""
     version = values.get("v")
     if version != VERSION or type(version) is not int:
-        raise Unusable("unknown-version", f"v is {shown(version)}: this program reads version {VERSION}")
+        raise Unusable(Reason.UNKNOWN_VERSION, f"v is {shown(version)}: this program reads version {VERSION}")
 
 
 # -- events ---------------------------------------------------------------------------------------------------
@@ -54,11 +54,11 @@ def require_version(values: dict[str, Any]) -> None:
 def explain_event(values: dict[str, Any], kinds: Mapping[str, type[Struct]]) -> dict[str, Any]:
     """The fields that an event gives and its kind declares. Raises Unusable for the first that is wrong."""
     if "v" not in values:
-        raise Unusable("missing-field", f"v is missing: this is version {VERSION} of the messages")
+        raise Unusable(Reason.MISSING_FIELD, f"v is missing: this is version {VERSION} of the messages")
     require_version(values)
     kind = values.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
-        code = "missing-field" if "kind" not in values else "unknown-kind"
+        code = Reason.MISSING_FIELD if "kind" not in values else Reason.UNKNOWN_KIND
         raise Unusable(code, f"kind is {shown(kind)}: it must be {', '.join(kinds)}")
     fields = {field.name: field for field in _fields(kinds[kind]) if field.name != "v"}
     for key, field in fields.items():
@@ -66,7 +66,7 @@ def explain_event(values: dict[str, Any], kinds: Mapping[str, type[Struct]]) -> 
             _require(key, values[key], field.type)
         elif field.required:
             needed = ", ".join(name for name, one in fields.items() if one.required)
-            raise Unusable("missing-field", f"{key} is missing: a {kind} has {needed}")
+            raise Unusable(Reason.MISSING_FIELD, f"{key} is missing: a {kind} has {needed}")
     return {key: values[key] for key in ("v", *fields) if values.get(key) is not None}
 
 
@@ -79,16 +79,16 @@ def _require(key: str, value: Any, wanted: inspect.Type) -> None:
     match kinds[0]:
         case inspect.ListType(max_length=most):
             if type(value) is not list:
-                raise Unusable("wrong-type", f"{key} is {shown(value)}: it must be a list of names")
+                raise Unusable(Reason.WRONG_TYPE, f"{key} is {shown(value)}: it must be a list of names")
             if most is not None and len(value) > most:
-                raise Unusable("bad-value", f"{key} has {len(value)} names: at most {most}")
+                raise Unusable(Reason.BAD_VALUE, f"{key} has {len(value)} names: at most {most}")
             for item in value:
                 require_name(key, item)
         case inspect.IntType(ge=int(least), le=int(most)):
             if type(value) is not int:
-                raise Unusable("wrong-type", f"{key} is {shown(value)}: it must be a whole number")
+                raise Unusable(Reason.WRONG_TYPE, f"{key} is {shown(value)}: it must be a whole number")
             if not least <= value <= most:
-                raise Unusable("bad-value", f"{key} is {value}: it must be from {least} to {most}")
+                raise Unusable(Reason.BAD_VALUE, f"{key} is {value}: it must be from {least} to {most}")
         case _:
             require_name(key, value)
 
@@ -96,9 +96,9 @@ def _require(key: str, value: Any, wanted: inspect.Type) -> None:
 def _require_time(key: str, value: Any) -> None:
     if type(value) is int:
         if abs(value) > LAST_TIME:
-            raise Unusable("bad-time", f"{key} is {value}: a tick has 32 bits")
+            raise Unusable(Reason.BAD_TIME, f"{key} is {value}: a tick has 32 bits")
     elif type(value) is not str:
-        raise Unusable("wrong-type", f"{key} is {shown(value)}: it must be a whole tick or an ISO time")
+        raise Unusable(Reason.WRONG_TYPE, f"{key} is {shown(value)}: it must be a whole tick or an ISO time")
 
 
 # -- other messages -------------------------------------------------------------------------------------------
@@ -108,18 +108,18 @@ def explain(values: dict[str, Any], declared: type, what: str) -> Unusable:
     """Why an object is not the message that is declared."""
     for field in _fields(declared):
         if field.required and field.encode_name not in values:
-            return Unusable("missing-field", f"{field.encode_name} is missing: this is no {what}")
+            return Unusable(Reason.MISSING_FIELD, f"{field.encode_name} is missing: this is no {what}")
     problem = _first(
         _mismatch(values[field.encode_name], field.type, field.encode_name)
         for field in _fields(declared)
         if field.encode_name in values
     )
-    return Unusable("wrong-type", f"{problem or 'it is not as declared'}: this is no {what}")
+    return Unusable(Reason.WRONG_TYPE, f"{problem or 'it is not as declared'}: this is no {what}")
 
 
 def explain_part(value: Any, declared: type, name: str, what: str) -> Unusable:
     """Why a part of a message is not as it is declared."""
-    return Unusable("wrong-type", f"{_mismatch(value, inspect.type_info(declared), name)}: this is no {what}")
+    return Unusable(Reason.WRONG_TYPE, f"{_mismatch(value, inspect.type_info(declared), name)}: this is no {what}")
 
 
 def _mismatch(value: Any, wanted: inspect.Type, name: str) -> str | None:

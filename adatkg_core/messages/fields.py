@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from adatkg_core.constants import LAST_TIME
-from adatkg_core.messages.reasons import Unusable
+from adatkg_core.messages.reasons import Reason, Unusable
 
 VERSION: Literal[1] = 1
 MAX_NAME = 1_000  # characters
@@ -31,13 +31,13 @@ IsoTime = Annotated[str, Meta(description="an ISO 8601 time, floored to the grap
 def require_name(key: str, value: Any) -> str:
     """The value, if it is a name. Raises Unusable."""
     if type(value) is not str:
-        raise Unusable("wrong-type", f"{key} is {shown(value)}: it must be a string")
+        raise Unusable(Reason.WRONG_TYPE, f"{key} is {shown(value)}: it must be a string")
     if not value.strip():
-        raise Unusable("bad-name", f"{key} is empty: give a name")
+        raise Unusable(Reason.BAD_NAME, f"{key} is empty: give a name")
     if len(value) > MAX_NAME:
-        raise Unusable("bad-name", f"{key} has {len(value)} characters: at most {MAX_NAME}")
+        raise Unusable(Reason.BAD_NAME, f"{key} has {len(value)} characters: at most {MAX_NAME}")
     if _CONTROL.search(value):
-        raise Unusable("bad-name", f"{key} is {shown(value)}: it holds control characters")
+        raise Unusable(Reason.BAD_NAME, f"{key} is {shown(value)}: it holds control characters")
     return value
 
 

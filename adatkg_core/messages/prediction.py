@@ -14,7 +14,7 @@ from adatkg_core.events import Answer, Ranking, Source
 from adatkg_core.messages.events import Question
 from adatkg_core.messages.explanation import explain, parse_object, require_version
 from adatkg_core.messages.fields import VERSION, TickNumber
-from adatkg_core.messages.reasons import Unusable
+from adatkg_core.messages.reasons import Reason, Unusable
 
 
 class Asked(TypedDict):
@@ -76,7 +76,7 @@ class Prediction(Struct, frozen=True, kw_only=True, dict=True):
 def decode_prediction(data: bytes | None) -> Prediction:
     """The prediction that these bytes are. Raises Unusable."""
     if not data:
-        raise Unusable("not-json", "the message is empty: this is no prediction")
+        raise Unusable(Reason.NOT_JSON, "the message is empty: this is no prediction")
     values = parse_object(data)
     require_version(values)
     try:

@@ -17,7 +17,7 @@ import structlog
 from adatkg_core.clock import Clock, iso_of
 from adatkg_core.engine import EntityProfile, profile_entity
 from adatkg_core.errors import AdatkgError
-from adatkg_core.messages import Question, Unusable, decode_event, decode_graph
+from adatkg_core.messages import Question, Reason, Unusable, decode_event, decode_graph
 from adatkg_core.storage import Bundle, Saved
 from streams.kafka import Connection, EventLog, LogReader, Record, Topics, event_log, open_log, partition_of
 from streams.settings import StreamSettings
@@ -266,7 +266,7 @@ class Host:
                 done.rejected += self._reported("", some, problem)
                 continue
             if partition_of(name, self._log().partitions) != number:
-                misplaced = Unusable("wrong-partition", f"graph {name} does not belong here: {PARTITIONER}")
+                misplaced = Unusable(Reason.WRONG_PARTITION, f"graph {name} does not belong here: {PARTITIONER}")
                 done.rejected += self._reported(name, some, misplaced)
                 continue
             seat = self._seat(number, name, some[0].source.offset)
@@ -297,11 +297,11 @@ class Host:
             try:
                 if isinstance(event := decode_event(arrival.value, None), Question):
                     if self._share.answers(event.id):
-                        outcome.rejected.append(Rejected(arrival, "no-model", detail))
+                        outcome.rejected.append(Rejected(arrival, Reason.NO_MODEL, detail))
                 else:
                     outcome.counts["waiting"] += 1
             except Unusable as problem:
-                if problem.code == "bad-time":  # without a model there is no clock to read it by
+                if problem.code == Reason.BAD_TIME:  # without a model there is no clock to read it by
                     outcome.counts["waiting"] += 1
                 elif self._share.leads:
                     outcome.rejected.append(Rejected(arrival, problem.code, problem.detail))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from adatkg_core.engine import Engine, object_to_fact, object_to_time
 from adatkg_core.events import Fact, Ranking, Source, Tick
-from adatkg_core.messages import Question, Unusable, decode_event, encode_prediction
+from adatkg_core.messages import Question, Reason, Unusable, decode_event, encode_prediction
 from adatkg_core.model import keeps_counts
 from adatkg_core.storage import Bundle, Saved
 from adatkg_core.text import TextEncoder
@@ -169,7 +169,7 @@ class _Batch:
         if objection:
             self.reject(arrival, *objection)
             return
-        if arrival.again == "unknown-relation":
+        if arrival.again == Reason.UNKNOWN_RELATION:
             # The bundle knows the relation, so its state took the fact in at its first place in the log.
             self._counts["known"] += 1
             return
