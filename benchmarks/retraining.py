@@ -161,7 +161,9 @@ class Experiment:
         self._models.put(FROZEN, bundle, None)
         self._models.make_present(FROZEN, version)
         announce(
-            self._connection, self._topics, Announcement(FROZEN, version, "present", "the first of the other graph")
+            self._connection,
+            self._topics,
+            Announcement(FROZEN, version, "present", "the first of the other graph", forced=False, verdict=None),
         )
 
     def _await_answers(self, data: Dataset, end: int) -> None:

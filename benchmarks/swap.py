@@ -59,7 +59,11 @@ def main() -> None:
 def _swap(place: Place, version: str) -> dict[str, float]:
     """Make a bundle present; what the worker says once it answers."""
     place.store.make_present(GRAPH, version)
-    announce(place.connection, place.topics, Announcement(GRAPH, version, "present", "a benchmark"))
+    announce(
+        place.connection,
+        place.topics,
+        Announcement(GRAPH, version, "present", "a benchmark", forced=False, verdict=None),
+    )
     while True:
         for line in place.worker_log.read_bytes().splitlines():
             if b'"swapped"' in line and version.encode() in line:

@@ -16,7 +16,7 @@ from adatkg_core.clock import readable
 from adatkg_core.constants import LAST_TIME
 from adatkg_core.datasets import Dataset, Split
 from adatkg_core.errors import InputError
-from adatkg_core.messages import MAX_K, NAME, VERSION, Unusable
+from adatkg_core.messages import MAX_K, VERSION, Unusable, require_name
 from replay.message_templates import Writer
 
 
@@ -180,7 +180,7 @@ def _check(dataset: Dataset, choice: Choice) -> None:
 
 def _check_name(what: str, name: str, remedy: str) -> None:
     try:
-        NAME.check(what, name)
+        require_name(what, name)
     except Unusable as error:
         raise InputError(f"{error.detail}; {remedy}") from error
 

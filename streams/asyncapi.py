@@ -1,41 +1,16 @@
-"""The messages and topics for programs in other languages: JSON Schema of each message, AsyncAPI of the whole.
-
-All of it is made from the tables that the codec itself checks by, so the two cannot drift apart.
-"""
+"""The topics for programs in other languages: who writes and reads which messages, as AsyncAPI."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from adatkg_core.messages import ANNOUNCEMENT, EVENTS, MAX_BYTES, PREDICTION, PREDICTION_LATER, VERSION, Field
+from adatkg_core.messages import EVENTS, VERSION, message_schemas
 from streams.dead_letters import HEADERS, RETRIED, RETRY_OF
 from streams.kafka import Topics
 
 Document = dict[str, Any]
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ASYNCAPI = "3.0.0"
-# What the codec refuses though the schema cannot: the two are otherwise the same.
-UNSAID = (
-    f"Further, an event has at most {MAX_BYTES} bytes, a text in place of a tick must be an ISO 8601 time of the "
-    "years 1 to 9999 (or, in a query, `next`), and whole numbers are written without a fraction."
-)
-_ABOUT = {
-    "fact": f"Something that happened: subject, relation, object, time. {UNSAID}",
-    "query": f"Whom will s r at t? Or, with o in place of s: who will r o? {UNSAID}",
-    "tick": f"Time passes, even where nothing happens. {UNSAID}",
-    "prediction": "The answer to a query; its id is that of the query's place in the log, so a repeat is recognisable.",
-    "announcement": "A bundle of the store answers for a graph from now on, or was tried and kept as a candidate.",
-}
-
-
-def message_schemas() -> dict[str, Document]:
-    """The JSON Schema of each kind of message."""
-    schemas = {kind: _event(kind, fields) for kind, fields in EVENTS.items()}
-    required = [key for key in PREDICTION if key not in PREDICTION_LATER]
-    schemas["prediction"] = _message("prediction", {"v": _version(), **PREDICTION}, ["v", *required])
-    schemas["announcement"] = _message("announcement", {"v": _version(), **ANNOUNCEMENT}, ["v", *ANNOUNCEMENT])
-    return schemas
 
 
 def asyncapi(topics: Topics) -> Document:
@@ -73,40 +48,7 @@ def documents(topics: Topics) -> dict[str, Document]:
     return files | {"asyncapi.json": asyncapi(topics)}
 
 
-# -- JSON Schema ----------------------------------------------------------------------------------------------
-
-
-def _event(kind: str, fields: dict[str, Field]) -> Document:
-    properties = {"v": _version(), "kind": {"const": kind}}
-    properties |= {key: field.schema if field.required else _or_null(field.schema) for key, field in fields.items()}
-    schema = _message(kind, properties, ["v", "kind", *(key for key, field in fields.items() if field.required)])
-    if kind == "query":
-        # A side that is null counts as left out.
-        schema["oneOf"] = [{"required": [side], "properties": {side: {"type": "string"}}} for side in ("s", "o")]
-    return schema
-
-
-def _message(name: str, properties: Document, required: list[str]) -> Document:
-    return {
-        "$schema": DIALECT,
-        "$id": f"urn:adatkg:message:{name}:{VERSION}",
-        "title": name,
-        "description": _ABOUT[name],
-        "type": "object",
-        "properties": properties,
-        "required": required,
-    }
-
-
-def _version() -> Document:
-    return {"type": "integer", "const": VERSION, "description": "version of the messages"}
-
-
-def _or_null(schema: Document) -> Document:
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-# -- AsyncAPI -------------------------------------------------------------------------------------------------
+# -- private ---------------------------------------------------------------------------------------------------
 
 
 def _channel(address: str, about: str, messages: list[str]) -> Document:

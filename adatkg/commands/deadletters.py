@@ -80,6 +80,7 @@ def show(
     json: JsonFlag = False,
 ) -> None:
     """Show a dead letter with all that is known of it."""
+    from adatkg_core.messages import Reason
     from streams.dead_letters import DeadLetters, choose
 
     connection, topics = connect(bootstrap, topic_prefix, config)
@@ -93,6 +94,9 @@ def show(
         return
     table = Table(show_header=False, box=None)
     facts = {"id": letter.id, "time": _when(letter), "retried": str(letter.retried), "key": key or "", **headers}
+    remedies = {reason.value: reason.remedy for reason in Reason}
+    if letter.reason in remedies:  # a newer worker may know others
+        facts["remedy"] = remedies[letter.reason]
     for name, text in facts.items():
         table.add_row(Text(printable(name)), Text(printable(text)))
     stdout.print(table)

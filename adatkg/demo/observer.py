@@ -12,7 +12,8 @@ from adatkg.demo.process import Lines
 from adatkg.demo.process_logs import Story
 from adatkg.demo.system import System
 from adatkg.demo.worker_pages import Pages
-from streams.client import Prediction, Seen, decode_forecast
+from adatkg_core.messages import Prediction, decode_prediction
+from streams.client import Seen
 from streams.kafka import LogReader, open_log, partition_of
 
 _PAGES = 1.0  # seconds between two looks at the pages
@@ -70,7 +71,7 @@ class Watch:
             self._next = record.offset + 1
             self._delivered += 1
             with self._mishaps.bear("read a prediction", partition=record.partition, offset=record.offset):
-                self._take(decode_forecast(record.value), record.timestamp / 1000)
+                self._take(decode_prediction(record.value), record.timestamp / 1000)
         self._next = end
 
     def _take(self, forecast: Prediction, written: float) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from adatkg_core.clock import Clock, readable
 from adatkg_core.constants import LAST_TIME, LatePolicy
 from adatkg_core.events import Fact, Refusal
+from adatkg_core.messages import Reason
 from adatkg_core.state import Relations
 
-Objection = tuple[str, str]  # in one word, and in a sentence
+Objection = tuple[Reason, str]  # and a sentence
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def object_to_fact(
         return object_to_relation(fact.r, relations)
     objection = object_to_time(fact.t, watermark, max_jump, clock)
     if objection is None and policy == "refuse" and watermark is not None and fact.t < watermark:
-        return "late", f"late: time {readable(clock, fact.t)} is before the watermark {readable(clock, watermark)}"
+        return Reason.LATE, f"late: time {readable(clock, fact.t)} is before the watermark {readable(clock, watermark)}"
     return objection
 
 
@@ -59,7 +60,7 @@ def object_to_relation(name: str, relations: Relations) -> Objection:
     """What is said of a relation that is not among the known ones."""
     near = " or ".join(map(repr, relations.nearest(name)))
     hint = f"; did you mean {near}?" if near else ""
-    return "unknown-relation", f"unknown relation {name!r}: the present model does not know it{hint}"
+    return Reason.UNKNOWN_RELATION, f"unknown relation {name!r}: the present model does not know it{hint}"
 
 
 def object_to_time(
@@ -67,8 +68,8 @@ def object_to_time(
 ) -> Objection | None:
     """Why the watermark cannot move to this time; one wrong date must not make all that follows late."""
     if abs(time) > LAST_TIME:
-        return "bad-time", f"time {time} is out of range: a tick has 32 bits"
+        return Reason.BAD_TIME, f"time {time} is out of range: a tick has 32 bits"
     if watermark is not None and max_jump is not None and time - watermark > max_jump:
         when, reached = readable(clock, time), readable(clock, watermark)
-        return "far-future", f"time {when} is more than {max_jump} ticks ahead of {reached}"
+        return Reason.FAR_FUTURE, f"time {when} is more than {max_jump} ticks ahead of {reached}"
     return None

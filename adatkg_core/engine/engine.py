@@ -20,6 +20,7 @@ from adatkg_core.engine.commit import commit_facts
 from adatkg_core.engine.ranked_lists import exact_ranks, recurrent_lists, top_lists
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Query, Ranking, Recurrent, Refusal
+from adatkg_core.messages import Reason
 from adatkg_core.model import AdaTKG, View, keeps_counts, score_recurrency
 from adatkg_core.state import Catalog, GraphState, Relations, grown
 from adatkg_core.text import TextEncoder, text_of
@@ -303,9 +304,9 @@ class Engine:
         if query.r not in self.relations:
             return object_to_relation(query.r, self.relations)
         if (query.s is None) == (query.o is None):
-            return "bad-value", "a query gives exactly one of s and o"
+            return Reason.BAD_VALUE, "a query gives exactly one of s and o"
         if query.k < 0:
-            return "bad-value", f"k is {query.k}: ask for at least 0 candidates"
+            return Reason.BAD_VALUE, f"k is {query.k}: ask for at least 0 candidates"
         return object_to_time(query.t, None, None)
 
     def _answer(self, queries: list[Query], time: int, depth: int, heuristic: bool) -> list[Ranking]:

@@ -1,7 +1,6 @@
 """What goes over the wire: declared, decoded, checked and encoded here and nowhere else."""
 
 from adatkg_core.messages.announcement import (
-    ANNOUNCEMENT,
     Announcement,
     Verdict,
     decode_announcement,
@@ -13,39 +12,32 @@ from adatkg_core.messages.events import (
     MAX_BYTES,
     MAX_EXCLUDED,
     MAX_K,
-    MAX_NAME,
-    NAME,
     NEXT,
-    PREDICTION,
-    PREDICTION_LATER,
-    VERSION,
-    Field,
     Question,
-    Unusable,
     check_event,
     decode_event,
     decode_graph,
-    decode_prediction,
     encode_fact,
-    encode_prediction,
     encode_query,
+    encode_tick,
 )
+from adatkg_core.messages.fields import MAX_NAME, VERSION, require_name
+from adatkg_core.messages.json_schema import message_schemas
+from adatkg_core.messages.prediction import Prediction, decode_prediction, encode_prediction
+from adatkg_core.messages.reasons import Reason, Unusable
 
 __all__ = [
-    "ANNOUNCEMENT",
     "EVENTS",
     "MAX_BYTES",
     "MAX_EXCLUDED",
     "MAX_K",
     "MAX_NAME",
-    "NAME",
     "NEXT",
-    "PREDICTION",
-    "PREDICTION_LATER",
     "VERSION",
     "Announcement",
-    "Field",
+    "Prediction",
     "Question",
+    "Reason",
     "Unusable",
     "Verdict",
     "check_event",
@@ -57,5 +49,8 @@ __all__ = [
     "encode_fact",
     "encode_prediction",
     "encode_query",
+    "encode_tick",
+    "message_schemas",
+    "require_name",
     "verdict_from",
 ]

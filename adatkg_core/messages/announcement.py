@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
+import msgspec
 import orjson
+from msgspec import Meta, Struct, field
 
-from adatkg_core.messages.events import VERSION, Unusable, decode_by
-from adatkg_core.messages.shapes import mismatch
+from adatkg_core.messages.explanation import explain, explain_part, parse_object, require_version
+from adatkg_core.messages.fields import VERSION
+from adatkg_core.messages.reasons import Reason, Unusable
 
 Status = Literal["present", "candidate"]
 
@@ -17,10 +20,10 @@ Status = Literal["present", "candidate"]
 class Verdict:
     """How a candidate did against the present bundle on the same newest window, strictly causal."""
 
-    slice: str
-    margin: float  # by how much the candidate has to be better
+    slice: Annotated[str, Meta(description="of the queries, by which the two were judged")]
+    margin: Annotated[float, Meta(description="by how much the candidate had to be better")]
     candidate: float
-    present: float | None  # None: there was none to be better than
+    present: Annotated[float | None, Meta(description="null: there was none to be better than")]
 
     @property
     def better(self) -> bool:
@@ -28,19 +31,23 @@ class Verdict:
         return self.present is None or self.candidate >= self.present + self.margin
 
 
-@dataclass(frozen=True)
-class Announcement:
+class Announcement(Struct, frozen=True):
     """A bundle is present from now on, or was kept as a candidate; `reason` says why.
 
     A worker refuses a present one whose own verdict says that it is worse, unless it is `forced`.
     """
 
     graph: str
-    version: str
-    status: Status
+    version: Annotated[str, Meta(description="of the bundle in the model store")]
+    status: Annotated[
+        Status, Meta(description="present: it answers from now on; candidate: it was tried and kept aside")
+    ]
     reason: str
-    verdict: Verdict | None = None
-    forced: bool = False
+    forced: Annotated[bool, Meta(description="it shall answer whatever its scores say")]
+    verdict: Annotated[
+        Verdict | None,
+        Meta(description="MRR of the candidate and of the bundle then present, on the same newest window"),
+    ] = field(name="scores")
 
     @property
     def key(self) -> bytes:
@@ -50,69 +57,24 @@ class Announcement:
 
 def encode_announcement(announcement: Announcement) -> bytes:
     """An announcement as bytes."""
-    return orjson.dumps(
-        {
-            "v": VERSION,
-            "graph": announcement.graph,
-            "version": announcement.version,
-            "status": announcement.status,
-            "reason": announcement.reason,
-            "forced": announcement.forced,
-            "scores": None if announcement.verdict is None else asdict(announcement.verdict),
-        }
-    )
+    return orjson.dumps({"v": VERSION, **msgspec.to_builtins(announcement)})
 
 
 def decode_announcement(data: bytes | None) -> Announcement:
     """The announcement that these bytes are. Raises Unusable."""
-    values = decode_by(ANNOUNCEMENT, data, "announcement")
-    return Announcement(
-        values["graph"],
-        values["version"],
-        values["status"],
-        values["reason"],
-        None if values["scores"] is None else verdict_from(values["scores"]),
-        values["forced"],
-    )
+    if not data:
+        raise Unusable(Reason.NOT_JSON, "the message is empty: this is no announcement")
+    values = parse_object(data)
+    require_version(values)
+    try:
+        return msgspec.convert(values, Announcement)
+    except msgspec.ValidationError as error:
+        raise explain(values, Announcement, "announcement") from error
 
 
 def verdict_from(scores: Any) -> Verdict:
-    """The verdict of an announcement's scores, or of a note's. Raises Unusable."""
-    if problem := mismatch(scores, _SCORES_SCHEMA, "scores"):
-        raise Unusable("wrong-type", f"{problem}: this is no verdict")
-    present = scores["present"]
-    return Verdict(
-        scores["slice"],
-        float(scores["margin"]),
-        float(scores["candidate"]),
-        None if present is None else float(present),
-    )
-
-
-_SCORES_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "slice": {"type": "string", "description": "of the queries, by which the two were judged"},
-        "margin": {"type": "number", "description": "by how much the candidate had to be better"},
-        "candidate": {"type": "number"},
-        "present": {"type": ["number", "null"], "description": "null: there was none to be better than"},
-    },
-    "required": ["slice", "margin", "candidate", "present"],
-}
-
-ANNOUNCEMENT: dict[str, dict[str, Any]] = {
-    "graph": {"type": "string"},
-    "version": {"type": "string", "description": "of the bundle in the model store"},
-    "status": {
-        "type": "string",
-        "enum": list(get_args(Status)),
-        "description": "present: it answers from now on; candidate: it was tried and kept aside",
-    },
-    "reason": {"type": "string"},
-    "forced": {"type": "boolean", "description": "it shall answer whatever its scores say"},
-    "scores": {
-        **_SCORES_SCHEMA,
-        "type": ["object", "null"],
-        "description": "MRR of the candidate and of the bundle then present, on the same newest window",
-    },
-}
+    """The verdict of a note's scores. Raises Unusable."""
+    try:
+        return msgspec.convert(scores, Verdict)
+    except msgspec.ValidationError as error:
+        raise explain_part(scores, Verdict, "scores", "verdict") from error

@@ -1,40 +1,92 @@
-"""The messages of the stream: the one place that turns events and predictions into bytes and back.
-
-Each kind of message is a table of fields. The table both checks what arrives and becomes the JSON Schema that
-consumers in other languages read, so the two cannot drift apart.
-"""
+"""Events of the stream: each kind is declared once, and what checks it and its JSON Schema follow from that."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import orjson
+from msgspec import Meta, Struct
 
-from adatkg_core.clock import Clock, iso_of
+from adatkg_core.clock import Clock
 from adatkg_core.constants import LAST_TIME
-from adatkg_core.events import Fact, Query, Ranking, Source, Tick
-from adatkg_core.messages.shapes import mismatch
+from adatkg_core.events import Fact, Query, Tick
+from adatkg_core.messages.explanation import explain_event, parse_object
+from adatkg_core.messages.fields import (
+    VERSION,
+    IsoTime,
+    Name,
+    TickNumber,
+    Version,
+    are_plainly_names,
+    require_name,
+    shown,
+)
+from adatkg_core.messages.reasons import Reason, Unusable
 
-VERSION = 1
 MAX_BYTES = 1 << 20  # of an event; one larger is no fact and no question
-MAX_NAME = 1_000  # characters
 MAX_EXCLUDED = 100_000  # names in exclude
 MAX_RANKED = 1_000  # names in rank_of: each is ranked against all candidates
 MAX_K = 10_000
+DEFAULT_K = 10
 NEXT = "next"  # as a query's time: the one after the watermark
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+# -- what an event is -----------------------------------------------------------------------------------------
 
 
-class Unusable(Exception):
-    """A message that cannot be processed: a code that can be counted and a sentence that can be acted on."""
+# A field that is not declared does no harm, but the decoder would not look at its bytes: such an event is read again,
+# slowly and to its last byte.
+class _Message(Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True):
+    v: Version
 
-    def __init__(self, code: str, detail: str) -> None:
-        super().__init__(detail)
-        self.code, self.detail = code, detail
+
+class FactMessage(_Message, frozen=True, tag="fact", gc=False):
+    """Something that happened: subject, relation, object, time."""
+
+    s: Annotated[Name, Meta(description="who acts")]
+    r: Annotated[Name, Meta(description="what is done; a relation that the model knows")]
+    o: Annotated[Name, Meta(description="to whom")]
+    t: Annotated[
+        TickNumber | IsoTime, Meta(description="when: a tick, or an ISO time, which is floored to the graph's tick")
+    ]
+
+
+class QueryMessage(_Message, frozen=True, tag="query", kw_only=True):
+    """Whom will s r at t? Or, with o in place of s: who will r o?"""
+
+    id: Annotated[Name, Meta(description="how the asker calls it; the prediction repeats it")]
+    s: Annotated[Name | None, Meta(description="who acts; left out when that is asked for")] = None
+    r: Annotated[Name, Meta(description="what is done")]
+    o: Annotated[Name | None, Meta(description="to whom; left out when that is asked for")] = None
+    t: Annotated[
+        TickNumber | IsoTime,
+        Meta(description="about when: a tick, an ISO time, or `next`, the tick after the watermark"),
+    ]
+    k: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_K, extra_json_schema={"default": DEFAULT_K})] | None,
+        Meta(description="how many answers"),
+    ] = None
+    rank_of: Annotated[
+        Annotated[list[Name], Meta(max_length=MAX_RANKED)] | None,
+        Meta(description="entities whose exact ranks are wanted; it does not touch the scores"),
+    ] = None
+    exclude: Annotated[
+        Annotated[list[Name], Meta(max_length=MAX_EXCLUDED)] | None,
+        Meta(description="entities that are left out of answers and ranks: other answers known to be true"),
+    ] = None
+
+
+class TickMessage(_Message, frozen=True, tag="tick", gc=False):
+    """Time passes, even where nothing happens."""
+
+    t: Annotated[TickNumber | IsoTime, Meta(description="the time that has come")]
+
+
+EventMessage = FactMessage | QueryMessage | TickMessage
+EVENTS: dict[str, type[EventMessage]] = {"fact": FactMessage, "query": QueryMessage, "tick": TickMessage}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,140 +101,95 @@ class Question:
 
 Event = Fact | Tick | Question
 
+# -- from bytes -----------------------------------------------------------------------------------------------
 
-# -- fields ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Field:
-    """What a field may hold: `check` returns the value or raises Unusable, `schema` says the same in JSON Schema."""
-
-    schema: dict[str, Any]
-    check: Callable[[str, Any], Any]
-    required: bool = True
-
-
-def _name(key: str, value: Any) -> str:
-    if type(value) is not str:
-        raise Unusable("wrong-type", f"{key} is {_shown(value)}: it must be a string")
-    if not value.strip():
-        raise Unusable("bad-name", f"{key} is empty: give a name")
-    if len(value) > MAX_NAME:
-        raise Unusable("bad-name", f"{key} has {len(value)} characters: at most {MAX_NAME}")
-    if _CONTROL.search(value):
-        raise Unusable("bad-name", f"{key} is {_shown(value)}: it holds control characters")
-    return value
-
-
-def _names(most: int) -> Field:
-    def check(key: str, value: Any) -> list[str]:
-        if type(value) is not list:
-            raise Unusable("wrong-type", f"{key} is {_shown(value)}: it must be a list of names")
-        if len(value) > most:
-            raise Unusable("bad-value", f"{key} has {len(value)} names: at most {most}")
-        return [_name(key, item) for item in value]
-
-    return Field({"type": "array", "items": _NAME_SCHEMA, "maxItems": most}, check, required=False)
-
-
-def _time(key: str, value: Any) -> int | str:
-    if type(value) is int:
-        if abs(value) > LAST_TIME:
-            raise Unusable("bad-time", f"{key} is {value}: a tick has 32 bits")
-        return value
-    if type(value) is not str:
-        raise Unusable("wrong-type", f"{key} is {_shown(value)}: it must be a whole tick or an ISO time")
-    return value
-
-
-def _count(key: str, value: Any) -> int:
-    if type(value) is not int:
-        raise Unusable("wrong-type", f"{key} is {_shown(value)}: it must be a whole number")
-    if not 0 <= value <= MAX_K:
-        raise Unusable("bad-value", f"{key} is {value}: it must be from 0 to {MAX_K}")
-    return value
-
-
-# Two patterns without anchors, because `$` means different things in different languages. The characters that count as
-# blank are spelled out for the same reason.
-_NAME_SCHEMA = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": MAX_NAME,
-    "pattern": r"[^ \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]",
-    "not": {"pattern": r"[\u0000-\u001f\u007f-\u009f]"},
-}
-_TICK_SCHEMA = {"type": "integer", "minimum": -LAST_TIME, "maximum": LAST_TIME}
-_ISO_SCHEMA = {"type": "string", "description": "an ISO 8601 time, floored to the graph's tick"}
-NAME = Field(_NAME_SCHEMA, _name)
-TIME = Field({"anyOf": [_TICK_SCHEMA, _ISO_SCHEMA]}, _time)
-QUERY_TIME = Field({"anyOf": [_TICK_SCHEMA, _ISO_SCHEMA, {"const": NEXT}]}, _time)
-COUNT = Field({"type": "integer", "minimum": 0, "maximum": MAX_K, "default": 10}, _count, required=False)
-SOME_NAME = Field(_NAME_SCHEMA, _name, required=False)
-
-EVENTS: dict[str, dict[str, Field]] = {
-    "fact": {"s": NAME, "r": NAME, "o": NAME, "t": TIME},
-    "query": {
-        "id": NAME,
-        "s": SOME_NAME,
-        "r": NAME,
-        "o": SOME_NAME,
-        "t": QUERY_TIME,
-        "k": COUNT,
-        "rank_of": _names(MAX_RANKED),
-        "exclude": _names(MAX_EXCLUDED),
-    },
-    "tick": {"t": TIME},
-}
-
-# -- events ---------------------------------------------------------------------------------------------------
+_decode = msgspec.json.Decoder(EventMessage).decode
+_ASKED = tuple(key for key in QueryMessage.__struct_fields__ if key != "v")  # what a prediction repeats
 
 
 def decode_event(data: bytes | None, clock: Clock | None) -> Event:
     """The event that these bytes are; ISO times become ticks of the graph's clock. Raises Unusable."""
     if not data:
-        raise Unusable("not-json", "the message is empty: send a JSON object")
+        raise Unusable(Reason.NOT_JSON, "the message is empty: send a JSON object")
     if len(data) > MAX_BYTES:
-        raise Unusable("too-large", f"the message has {len(data)} bytes: an event has at most {MAX_BYTES}")
-    values = _parsed(data)
-    version = values.get("v")
-    if version != VERSION or type(version) is not int:
-        if "v" not in values:
-            raise Unusable("missing-field", f"v is missing: this is version {VERSION} of the messages")
-        raise Unusable("unknown-version", f"v is {_shown(version)}: this program reads version {VERSION}")
-    kind = values.get("kind")
-    if not isinstance(kind, str) or kind not in EVENTS:
-        code = "missing-field" if "kind" not in values else "unknown-kind"
-        raise Unusable(code, f"kind is {_shown(kind)}: it must be {', '.join(EVENTS)}")
-    found: dict[str, Any] = {}
-    for key, field in EVENTS[kind].items():
-        value = values.get(key)
-        if value is not None:
-            found[key] = field.check(key, value)
-        elif field.required:
-            raise Unusable("missing-field", f"{key} is missing: a {kind} has {_listed(kind)}")
-    if kind == "fact":
-        return Fact(found["s"], found["r"], found["o"], _tick(found["t"], clock))
-    if kind == "tick":
-        return Tick(_tick(found["t"], clock))
-    return _question(found, clock)
-
-
-def decode_graph(key: bytes | None) -> str:
-    """The graph that a message's key names. Raises Unusable."""
-    if not key:
-        raise Unusable("no-graph", "the message has no key: its key names the graph")
+        raise Unusable(Reason.TOO_LARGE, f"the message has {len(data)} bytes: an event has at most {MAX_BYTES}")
     try:
-        return _name("the key", key.decode())
-    except UnicodeDecodeError as error:
-        raise Unusable("no-graph", "the key is not UTF-8: it names the graph") from error
-    except Unusable as problem:
-        raise Unusable("no-graph", problem.detail) from problem
+        message = _decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        message = _decode_slowly(data)
+    if type(message) is FactMessage:
+        s, r, o, t = message.s, message.r, message.o, message.t
+        # Written out, since most events are facts.
+        if not (s + r + o).isprintable() or s.isspace() or r.isspace() or o.isspace():
+            for key, name in (("s", s), ("r", r), ("o", o)):
+                require_name(key, name)
+        return Fact(s, r, o, t if type(t) is int else _tick(t, clock))
+    if type(message) is TickMessage:
+        return Tick(_tick(message.t, clock))
+    return _question(message, clock)
 
 
 def check_event(data: bytes | None) -> None:
     """Raises Unusable for what no graph could use; which tick an ISO time is, is left to the graph's clock."""
     decode_event(data, Clock())
+
+
+def decode_graph(key: bytes | None) -> str:
+    """The graph that a message's key names. Raises Unusable."""
+    if not key:
+        raise Unusable(Reason.NO_GRAPH, "the message has no key: its key names the graph")
+    try:
+        return require_name("the key", key.decode())
+    except UnicodeDecodeError as error:
+        raise Unusable(Reason.NO_GRAPH, "the key is not UTF-8: it names the graph") from error
+    except Unusable as problem:
+        raise Unusable(Reason.NO_GRAPH, problem.detail) from problem
+
+
+def _decode_slowly(data: bytes) -> EventMessage:
+    """The event that the decoder has refused; most often the explanation of what is wrong with it."""
+    values = parse_object(data)
+    fields = explain_event(values, EVENTS)
+    return EVENTS[values["kind"]](**fields)
+
+
+def _question(message: QueryMessage, clock: Clock | None) -> Question:
+    asked = {key: value for key in _ASKED if (value := getattr(message, key)) is not None}
+    rank_of, exclude = message.rank_of or (), message.exclude or ()
+    given = [name for name in (message.id, message.s, message.r, message.o) if name is not None]
+    if not are_plainly_names([*given, *rank_of, *exclude]):
+        explain_event({**asked, "v": VERSION, "kind": "query"}, EVENTS)
+    if (message.s is None) == (message.o is None):
+        code = Reason.MISSING_FIELD if message.s is None else Reason.BAD_VALUE
+        raise Unusable(code, "a query gives exactly one of s and o: the other is what it asks for")
+    follows = message.t == NEXT
+    query = Query(
+        r=message.r,
+        t=0 if follows else _tick(message.t, clock),
+        s=message.s,
+        o=message.o,
+        k=DEFAULT_K if message.k is None else message.k,
+        rank_of=tuple(dict.fromkeys(rank_of)),
+        exclude=tuple(exclude),
+    )
+    return Question(message.id, query, asked, follows)
+
+
+def _tick(time: int | str, clock: Clock | None) -> int:
+    if isinstance(time, int):
+        return time
+    if clock is None:
+        raise Unusable(Reason.BAD_TIME, f"t is {shown(time)}, but this graph has no calendar: send whole ticks")
+    try:
+        tick = clock.tick(time)
+    except ValueError as error:
+        raise Unusable(Reason.BAD_TIME, f"t is {shown(time)}: neither a whole tick nor an ISO time") from error
+    if abs(tick) > LAST_TIME:
+        raise Unusable(Reason.BAD_TIME, f"t is {shown(time)}: tick {tick} does not fit into 32 bits")
+    return tick
+
+
+# -- to bytes -------------------------------------------------------------------------------------------------
 
 
 def encode_fact(s: str, r: str, o: str, t: int | str) -> bytes:
@@ -202,7 +209,7 @@ def encode_query(
     *,
     s: str | None = None,
     o: str | None = None,
-    k: int = 10,
+    k: int = DEFAULT_K,
     rank_of: Sequence[str] = (),
     exclude: Sequence[str] = (),
 ) -> bytes:
@@ -219,156 +226,3 @@ def encode_query(
     if exclude:
         message["exclude"] = exclude
     return orjson.dumps(message)
-
-
-# -- predictions ----------------------------------------------------------------------------------------------
-
-
-def encode_prediction(
-    prediction: Ranking, question: Question, graph: str, model: str, source: Source, clock: Clock | None
-) -> bytes:
-    """The answer to a question as bytes; the same answer from the same source gives the same bytes.
-
-    The question's query holds the tick that was asked about, also where the question said NEXT.
-    """
-    return orjson.dumps(
-        {
-            "v": VERSION,
-            "id": source.id,
-            "graph": graph,
-            "query": question.asked,
-            "top": [
-                {"entity": one.entity, "score": round(one.score, 6), "probability": round(one.probability, 9)}
-                for one in prediction.top
-            ],
-            "ranks": prediction.ranks,
-            "tick": question.query.t,
-            "time": iso_of(clock, question.query.t),
-            "as_of": prediction.as_of,
-            "as_of_time": iso_of(clock, prediction.as_of),
-            "late": prediction.late,
-            "model": model,
-            "cold_start": prediction.cold_start,
-            "gate": round(prediction.gate, 6),
-            "interactions": prediction.interactions,
-            "source": {"partition": source.partition, "offset": source.offset},
-        }
-    )
-
-
-def decode_prediction(data: bytes | None) -> dict[str, Any]:
-    """A prediction's fields, by the names that `PREDICTION` documents. Raises Unusable."""
-    return decode_by(PREDICTION, data, "prediction", PREDICTION_LATER)
-
-
-def decode_by(
-    table: dict[str, dict[str, Any]], data: bytes | None, what: str, optional: frozenset[str] = frozenset()
-) -> dict[str, Any]:
-    """The fields of a message that must be as this table of schemas says. Raises Unusable."""
-    if not data:
-        raise Unusable("not-json", f"the message is empty: this is no {what}")
-    values = _parsed(data)
-    version = values.get("v")
-    if version != VERSION or type(version) is not int:
-        raise Unusable("unknown-version", f"v is {_shown(version)}: this program reads version {VERSION}")
-    if missing := [key for key in table if key not in values and key not in optional]:
-        raise Unusable("missing-field", f"{missing[0]} is missing: this is no {what}")
-    for key, schema in table.items():
-        if key in values and (problem := mismatch(values[key], schema, key)):
-            raise Unusable("wrong-type", f"{problem}: this is no {what}")
-    return values
-
-
-_ANSWER_SCHEMA = {
-    "type": "object",
-    "properties": {"entity": {"type": "string"}, "score": {"type": "number"}, "probability": {"type": "number"}},
-    "required": ["entity", "score", "probability"],
-}
-_ASKED_SCHEMA = {
-    "type": "object",
-    "properties": {"id": {"type": "string"}, "r": {"type": "string"}, "t": {"type": ["integer", "string"]}},
-    "required": ["id", "r", "t"],
-}
-_CALENDAR_SCHEMA = {"type": ["string", "null"]}
-_SOURCE_SCHEMA = {
-    "type": "object",
-    "properties": {"partition": {"type": "integer"}, "offset": {"type": "integer"}},
-    "required": ["partition", "offset"],
-}
-
-PREDICTION: dict[str, dict[str, Any]] = {
-    "id": {"type": "string", "description": "made from the source: a repeated prediction has the same"},
-    "graph": {"type": "string"},
-    "query": {**_ASKED_SCHEMA, "description": "the query as asked"},
-    "top": {"type": "array", "items": _ANSWER_SCHEMA, "description": "best first, without what was excluded"},
-    "ranks": {"type": "object", "additionalProperties": {"type": "number"}, "description": "of rank_of, filtered"},
-    "tick": {**_TICK_SCHEMA, "description": "the tick asked about, also where the query said `next` or an ISO time"},
-    "time": {**_CALENDAR_SCHEMA, "description": "when that tick begins; null where the graph has no calendar"},
-    "as_of": {**_TICK_SCHEMA, "description": "the answer rests on facts with time below this"},
-    "as_of_time": {**_CALENDAR_SCHEMA, "description": "when that tick begins; null where the graph has no calendar"},
-    "late": {"type": "boolean", "description": "the query's time was before the watermark"},
-    "model": {"type": "string", "description": "version of the bundle that made it"},
-    "cold_start": {"type": "boolean", "description": "the entity asked about has no memory yet"},
-    "gate": {"type": "number", "description": "how far memory is mixed in, 0 for a newcomer"},
-    "interactions": {"type": "integer", "description": "facts seen of the entity asked about"},
-    "source": {**_SOURCE_SCHEMA, "description": "where the query stands in the events' log"},
-}
-PREDICTION_LATER = frozenset(("tick", "time", "as_of_time"))  # logs may hold predictions written before 0.2.0
-
-# -- private --------------------------------------------------------------------------------------------------
-
-
-def _parsed(data: bytes) -> dict[str, Any]:
-    try:
-        values = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        try:
-            data.decode()
-        except UnicodeDecodeError:
-            raise Unusable("not-utf8", "the message is not UTF-8: send JSON in UTF-8") from error
-        raise Unusable("not-json", f"the message is not JSON ({error}): send a JSON object") from error
-    if type(values) is not dict:
-        raise Unusable("wrong-type", f"the message is {_shown(values)}: it must be a JSON object")
-    return values
-
-
-def _tick(time: int | str, clock: Clock | None) -> int:
-    if isinstance(time, int):
-        return time
-    if clock is None:
-        raise Unusable("bad-time", f"t is {_shown(time)}, but this graph has no calendar: send whole ticks")
-    try:
-        tick = clock.tick(time)
-    except ValueError as error:
-        raise Unusable("bad-time", f"t is {_shown(time)}: neither a whole tick nor an ISO time") from error
-    if abs(tick) > LAST_TIME:
-        raise Unusable("bad-time", f"t is {_shown(time)}: tick {tick} does not fit into 32 bits")
-    return tick
-
-
-def _question(found: dict[str, Any], clock: Clock | None) -> Question:
-    if ("s" in found) == ("o" in found):
-        code = "missing-field" if "s" not in found else "bad-value"
-        raise Unusable(code, "a query gives exactly one of s and o: the other is what it asks for")
-    follows = found["t"] == NEXT
-    query = Query(
-        r=found["r"],
-        t=0 if follows else _tick(found["t"], clock),
-        s=found.get("s"),
-        o=found.get("o"),
-        k=found.get("k", 10),
-        rank_of=tuple(dict.fromkeys(found.get("rank_of", ()))),
-        exclude=tuple(found.get("exclude", ())),
-    )
-    return Question(found["id"], query, found, follows)
-
-
-def _listed(kind: str) -> str:
-    return ", ".join(key for key, field in EVENTS[kind].items() if field.required)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, (dict, list)):  # may be nested deeper than Python can follow
-        return "an object" if isinstance(value, dict) else "a list"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,4 +1,4 @@
-"""The page of messages, from the JSON Schemas that come from the codec's own tables."""
+"""The page of messages, from the JSON Schemas that come from the declared messages."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from adatkg_core.messages import encode_fact, encode_query
-from adatkg_core.messages.events import encode_tick
+from adatkg_core.messages import encode_fact, encode_query, encode_tick, message_schemas
 from docs.generator.markdown import code, described, document, table
-from streams.asyncapi import message_schemas
 from streams.dead_letters import HEADERS, RETRIED, RETRY_OF
 from streams.kafka import LARGEST_MESSAGE, Topics
 from streams.kafka.topics import DEFAULT_PARTITIONS, _wanted
@@ -29,25 +27,6 @@ librdkafka needs `partitioner=murmur2_random`. An event that stands elsewhere be
 [dead letter](dead-letters.md#wrong-partition), because its order among the others would be lost. The number of
 partitions must not change later. A message may have up to {LARGEST_MESSAGE >> 20} MiB to enter the log.
 """
-ABOUT = {
-    "fact": {
-        "s": "who acts",
-        "r": "what is done; a relation that the model knows",
-        "o": "to whom",
-        "t": "when: a tick, or an ISO time, which is floored to the graph's tick",
-    },
-    "query": {
-        "id": "how the asker calls it; the prediction repeats it",
-        "s": "who acts; left out when that is asked for",
-        "r": "what is done",
-        "o": "to whom; left out when that is asked for",
-        "t": "about when: a tick, an ISO time, or `next`, the tick after the watermark",
-        "k": "how many answers",
-        "rank_of": "entities whose exact ranks are wanted; it does not touch the scores",
-        "exclude": "entities that are left out of answers and ranks: other answers known to be true",
-    },
-    "tick": {"t": "the time that has come"},
-}
 EXAMPLES = {
     "fact": encode_fact("Keller Bikes (Graz)", "orders from", "Depot Graz", "2025-04-22"),
     "query": encode_query("q-1", "orders from", "next", s="Keller Bikes (Graz)", k=3),
@@ -93,14 +72,10 @@ def _messages() -> Iterator[str]:
     for name, schema in message_schemas().items():
         yield f"## {name.capitalize()}"
         yield schema["description"]
-        about = ABOUT.get(name, {})
-        if about:
-            described(name, schema["properties"].keys() - {"v", "kind"}, about)
         rows = []
         for key, field in schema["properties"].items():
-            text = about.get(key) or field.get("description", "")
             needed = "yes" if key in schema["required"] else "no"
-            rows.append((code(key), _kind(field), needed, text))
+            rows.append((code(key), _kind(field), needed, field.get("description", "")))
         yield table(("field", "type", "required", "is"), rows)
         if name in EXAMPLES:
             yield f"```json\n{json.dumps(json.loads(EXAMPLES[name]))}\n```"
@@ -108,20 +83,12 @@ def _messages() -> Iterator[str]:
 
 def _kind(field: dict[str, Any]) -> str:
     """The type of a field in words, with its limits."""
-    if "const" in field:
-        return f"always {code(json.dumps(field['const']))}"
     if "anyOf" in field:
-        parts = [
-            code(part["const"]) if "const" in part else _kind(part)
-            for part in field["anyOf"]
-            if part != {"type": "null"}
-        ]
-        return " or ".join(dict.fromkeys(parts))
+        return " or ".join(dict.fromkeys(_kind(part) for part in field["anyOf"]))
     if "enum" in field:
-        return " or ".join(code(value) for value in field["enum"])
+        always = "always " if len(field["enum"]) == 1 else ""
+        return always + " or ".join(code(json.dumps(value) if always else value) for value in field["enum"])
     kind = field["type"]
-    if isinstance(kind, list):
-        return " or ".join(kind)
     if kind == "array":
         limit = f", at most {field['maxItems']:,}" if "maxItems" in field else ""
         return f"list of {_plural(field['items'])}{limit}"

@@ -1,7 +1,8 @@
 """Reading predictions, asking and publishing from programs."""
 
+from adatkg_core.messages import Prediction
 from streams.client.client import Client, NoAnswer
-from streams.client.predictions import Prediction, Seen, decode_forecast
+from streams.client.predictions import Seen
 from streams.client.sync_client import SyncClient
 
 __all__ = [
@@ -10,5 +11,4 @@ __all__ = [
     "Prediction",
     "Seen",
     "SyncClient",
-    "decode_forecast",
 ]

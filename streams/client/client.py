@@ -15,8 +15,17 @@ from aiokafka.errors import ConsumerStoppedError, KafkaError
 
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Fact, Source
-from adatkg_core.messages import NAME, NEXT, Unusable, check_event, encode_fact, encode_query
-from streams.client.predictions import Prediction, Seen, decode_forecast
+from adatkg_core.messages import (
+    NEXT,
+    Prediction,
+    Unusable,
+    check_event,
+    decode_prediction,
+    encode_fact,
+    encode_query,
+    require_name,
+)
+from streams.client.predictions import Seen
 from streams.kafka import (
     LARGEST_MESSAGE,
     Connection,
@@ -221,7 +230,7 @@ class Client:
                     raise InputError(f"{graph}: the query was refused: {detail} ({reason})")
             elif id.encode() in (record.value or b""):  # spares decoding the answers of others
                 with suppress(Unusable):
-                    forecast = decode_forecast(record.value)
+                    forecast = decode_prediction(record.value)
                     if forecast.query["id"] == id:
                         return forecast
 
@@ -260,7 +269,7 @@ class Predictions(AsyncIterator[Prediction]):
             if self._key is not None and record.key != self._key:
                 continue
             try:
-                forecast = decode_forecast(record.value)
+                forecast = decode_prediction(record.value)
             except Unusable as problem:
                 place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
                 _log.warning("prediction skipped", **place, reason=problem.code, detail=problem.detail)
@@ -286,7 +295,7 @@ class Predictions(AsyncIterator[Prediction]):
 
 def _key(graph: str) -> bytes:
     try:
-        return str(NAME.check("graph", graph)).encode()
+        return require_name("graph", graph).encode()
     except Unusable as problem:
         raise InputError(problem.detail) from problem
 

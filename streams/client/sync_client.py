@@ -11,9 +11,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from adatkg_core.events import Fact, Source
-from adatkg_core.messages import NEXT
+from adatkg_core.messages import NEXT, Prediction
 from streams.client.client import AT_ONCE, Client, Predictions
-from streams.client.predictions import Prediction
 from streams.kafka import Connection, Topics
 
 T = TypeVar("T")

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 
 from adatkg_core.errors import InputError
-from adatkg_core.messages import Unusable, check_event, decode_graph
+from adatkg_core.messages import Reason, Unusable, check_event, decode_graph
 from streams.dead_letters.letters import DeadLetter
 
-MAY_PASS = frozenset(("unknown-relation", "no-model", "far-future", "late"))  # with another model or at another time
+MAY_PASS = frozenset(reason for reason in Reason if reason.may_pass)
 
 
 def changes_from(settings: list[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Protocol
 from adatkg_core.clock import Clock
 from adatkg_core.engine import Engine, object_to_fact, object_to_time
 from adatkg_core.events import Fact, Ranking, Tick
-from adatkg_core.messages import Question, Unusable, decode_event, encode_prediction
+from adatkg_core.messages import Question, Reason, Unusable, decode_event, encode_prediction
 from adatkg_core.storage import Bundle
 from streams.worker.arrival import Arrival
 from streams.worker.live_score import Prequential, ScoredAnswer
@@ -145,7 +145,7 @@ class Batch:
         if objection:
             self._reject(arrival, *objection)
             return
-        if arrival.again == "unknown-relation":
+        if arrival.again == Reason.UNKNOWN_RELATION:
             # The bundle knows the relation, so its state took the fact in at its first place in the log.
             self._counts["known"] += 1
             return

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import structlog
 
-from adatkg_core.messages import Question, Unusable, decode_event, decode_graph
+from adatkg_core.messages import Question, Reason, Unusable, decode_event, decode_graph
 from adatkg_core.storage import Bundle, Saved
 from streams.kafka import partition_of
 from streams.worker.arrival import Arrival
@@ -134,7 +134,7 @@ class GraphHost:
             return self._refuse("", arrivals, problem)
         if partition_of(name, self._catch_up.log.partitions) != number:
             detail = f"graph {name} does not belong here: {PARTITIONER}"
-            return self._refuse(name, arrivals, Unusable("wrong-partition", detail))
+            return self._refuse(name, arrivals, Unusable(Reason.WRONG_PARTITION, detail))
         hosted = self._host(number, name, arrivals[0].source.offset)
         return self._without_model(name, arrivals) if hosted is None else hosted.apply(arrivals)
 
@@ -151,11 +151,11 @@ class GraphHost:
             try:
                 if isinstance(event := decode_event(arrival.value, None), Question):
                     if self._share.answers(event.id):
-                        result.rejected.append(Rejected(arrival, "no-model", detail))
+                        result.rejected.append(Rejected(arrival, Reason.NO_MODEL, detail))
                 else:
                     result.counts["waiting"] += 1
             except Unusable as problem:
-                if problem.code == "bad-time":  # without a model there is no clock to read it by
+                if problem.code == Reason.BAD_TIME:  # without a model there is no clock to read it by
                     result.counts["waiting"] += 1
                 elif self._share.leads:
                     result.rejected.append(Rejected(arrival, problem.code, problem.detail))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
+from adatkg_core.messages import Reason
 from streams.dead_letters import dead_letter_headers
 from streams.kafka import Message, Sender, Topics
 from streams.worker.batch import BatchResult, Rejected
@@ -22,7 +23,7 @@ def undeliverable(topics: Topics, topic: str, message: Message) -> tuple[str, in
     """
     detail = f"{topic} takes no message of {message.size} bytes: raise its max.message.bytes"
     graph = (message.key or b"").decode(errors="replace")
-    headers = dead_letter_headers("undeliverable", detail, topic, -1, -1, graph)
+    headers = dead_letter_headers(Reason.UNDELIVERABLE, detail, topic, -1, -1, graph)
     return topics.deadletter, 0, [Message(message.key, b"", headers)]
 
 

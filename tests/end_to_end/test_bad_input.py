@@ -9,8 +9,7 @@ import pytest
 from kafka import KafkaProducer
 
 from adatkg_core.messages import Unusable as Bad
-from adatkg_core.messages import decode_event, encode_fact, encode_query
-from adatkg_core.messages.events import encode_tick
+from adatkg_core.messages import decode_event, encode_fact, encode_query, encode_tick
 from tests.support.running_system import GRAPH, World, ids_of, stream_of, until
 
 MUTATIONS = 10_000

@@ -45,7 +45,8 @@ def put(world: World, bundle: Bundle, **announcement: Any) -> None:
 def promote(world: World, version: str, **announcement: Any) -> None:
     """Make a bundle present and say so."""
     ModelStore(str(world.models)).make_present("g", version)
-    announce(world.connection, world.topics, Announcement("g", version, "present", "for a test", **announcement))
+    said = {"forced": False, "verdict": None} | announcement
+    announce(world.connection, world.topics, Announcement("g", version, "present", "for a test", **said))
 
 
 def in_parts(events: list[Event], parts: int) -> Iterator[list[Event]]:

@@ -32,6 +32,7 @@ from adatkg_core.messages import Announcement, Verdict, decode_announcement, enc
 from adatkg_core.storage import Bundle, ModelStore, Saved, read_document, safe_name, why_unfit, write_document
 from adatkg_core.text import TextEncoder, load_encoder
 from streams.kafka import Connection, Topics, announce, event_log, open_log, partition_of
+from streams.promotion import carry_out
 from trainer.fit import Report, train
 from trainer.retrain.archive import Archive
 from trainer.retrain.comparison import ModelUnderTest, judge
@@ -190,9 +191,10 @@ class LogTrainer:
         if verdict is None and present is not None:
             reason = reason or f"the newest window has no query of the slice {self.plan.slice} to judge by"
         if reason is None:
-            announcement = Announcement(graph, bundle.version, "present", _praise(verdict, against, present), verdict)
+            praise = _praise(verdict, against, present)
+            announcement = Announcement(graph, bundle.version, "present", praise, forced=False, verdict=verdict)
         else:
-            announcement = Announcement(graph, bundle.version, "candidate", reason, verdict)
+            announcement = Announcement(graph, bundle.version, "candidate", reason, forced=False, verdict=verdict)
         if bundle.version not in self._store.versions(graph):
             self._store.put(graph, bundle, self._state(run, bundle, dataset, mine.encoder))
         self._store.add_note(
@@ -232,9 +234,7 @@ class LogTrainer:
 
     def _carry_out(self, run: Underway, announcement: Announcement, began: float) -> Round:
         self._lease.require()
-        if announcement.status == "present":
-            self._store.make_present(self.plan.graph, announcement.version)
-        announce(self._connection, self._topics, announcement)
+        carry_out(self._store, announcement, lambda decided: announce(self._connection, self._topics, decided))
         for version in self._store.prune(self.plan.graph, self.plan.keep):
             log.info("bundle_removed", graph=self.plan.graph, version=version)
         return self._end(

@@ -176,7 +176,7 @@ def test_promote_changes_the_store_and_tells_the_workers(command: Command, boots
     }
     assert command.store.line("g") == ["new", "now", "old"]
     verdict = Verdict("all", 0.0, 0.5, 0.4)
-    wanted = Announcement("g", "new", "present", "promoted by hand", verdict, False)
+    wanted = Announcement("g", "new", "present", "promoted by hand", forced=False, verdict=verdict)
     assert announced(bootstrap, online) == [(b"g", wanted)]
     assert command.store.note("g", "new")["reason"] == "promoted by hand"
 
@@ -270,7 +270,7 @@ def test_rollback_brings_the_one_before_back_even_if_it_did_worse(
     assert command.change("rollback", "g")["version"] == "old"
     assert command.store.line("g") == ["old"]
     assert announced(bootstrap, online) == [
-        (b"g", Announcement("g", "old", "present", "rolled back by hand", forced=True))
+        (b"g", Announcement("g", "old", "present", "rolled back by hand", forced=True, verdict=None))
     ]
     assert command.store.note("g", "now")["reason"] == "rolled back by hand to old"
     assert "no bundle before the present one" in command.refused("rollback", "g")

@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from adatkg_core.engine import Engine, Snapshot
 from adatkg_core.engine.engine import Observed
@@ -390,9 +391,9 @@ def test_a_late_fact_is_applied_as_of_the_watermark_or_refused_by_policy() -> No
     applies, refuses, on_time = engine_with_past(), engine_with_past(late="refuse"), engine_with_past()
     before = refuses.snapshot()
     assert applies.observe([fact]) == Observed(1, 1, ())
-    on_time.observe([replace(fact, t=NOW)])
+    on_time.observe([structs.replace(fact, t=NOW)])
     assert_same_snapshot(applies.snapshot(), on_time.snapshot())
-    refused = refuses.observe([fact, replace(fact, t=NOW)])
+    refused = refuses.observe([fact, structs.replace(fact, t=NOW)])
     assert (refused.applied, refused.late) == (1, 0)
     assert [one.index for one in refused.refused] == [0]
     assert "late" in refused.refused[0].reason and str(NOW - 3) in refused.refused[0].reason
@@ -409,8 +410,8 @@ def test_a_fact_too_far_ahead_is_refused_and_does_not_move_the_watermark() -> No
     assert done.applied == 0 and [one.index for one in done.refused] == [0, 1]
     assert "ahead" in done.refused[0].reason and "Unheard of" in done.refused[1].reason
     assert_same_snapshot(engine.snapshot(), before)
-    near = replace(far, t=NOW + 10)
-    assert engine.observe([far, near, replace(far, t=NOW + 20)]) == Observed(
+    near = structs.replace(far, t=NOW + 10)
+    assert engine.observe([far, near, structs.replace(far, t=NOW + 20)]) == Observed(
         2, 0, (Refusal(0, "far-future", f"time {NOW + 11} is more than 10 ticks ahead of {NOW}"),)
     )
     assert engine.watermark == NOW + 20

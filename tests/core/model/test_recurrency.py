@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from msgspec import structs
 
 from adatkg_core.engine import Engine
 from adatkg_core.events import Query, Ranking, Recurrent
@@ -88,8 +89,8 @@ def test_it_says_what_its_definition_says(time: int, depth: int) -> None:
 def test_a_tie_that_the_end_of_the_list_would_cut_is_left_out() -> None:
     engine = fresh_engine()
     subject, relation = GRAPH.entities[0], GRAPH.relations[0]
-    facts = [replace(named([(0, 0, other, 0)])[0], t=0) for other in (1, 2, 3, 4)]
-    engine.observe([*facts, replace(facts[0], t=1)])
+    facts = [structs.replace(named([(0, 0, other, 0)])[0], t=0) for other in (1, 2, 3, 4)]
+    engine.observe([*facts, structs.replace(facts[0], t=1)])
     query = Query(relation, 2, s=subject)
     whole = predicted(engine, [query], 4)[0].recurrent
     assert whole is not None and whole.names[0] == GRAPH.entities[1] and whole.levels == bytes([0, 1, 1, 1])

@@ -12,9 +12,9 @@ from structlog.testing import capture_logs
 
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Fact, Source
-from adatkg_core.messages import Question, decode_event
+from adatkg_core.messages import Question, decode_event, decode_prediction
 from streams import Client
-from streams.client import Prediction, Seen, decode_forecast
+from streams.client import Prediction, Seen
 from streams.embedded_broker import Broker
 from streams.kafka import Topics
 from tests.support.fake_graph import answering, fresh_topics, prediction, question, records, send
@@ -70,7 +70,7 @@ def test_predictions_come_in_order_and_once_and_what_is_broken_is_skipped(bootst
 
 def test_a_forecast_has_the_fields_of_the_message() -> None:
     data = prediction(question(), "g", 3, 5)
-    forecast = decode_forecast(data)
+    forecast = decode_prediction(data)
     assert forecast.raw == orjson.loads(data)
     assert (forecast.id, forecast.graph, forecast.source) == ("3-5", "g", Source(3, 5))
     assert (forecast.top[0].entity, forecast.top[0].probability) == ("Angela Merkel", 0.5)
@@ -82,7 +82,7 @@ def test_a_forecast_has_the_fields_of_the_message() -> None:
 
 
 def test_a_graph_without_a_calendar_has_ticks_only() -> None:
-    forecast = decode_forecast(prediction(question(), "g", 3, 5, clock=None))
+    forecast = decode_prediction(prediction(question(), "g", 3, 5, clock=None))
     assert (forecast.tick, forecast.time, forecast.as_of_time) == (12, None, None)
 
 
@@ -92,7 +92,7 @@ def test_a_prediction_from_before_it_said_its_times_can_still_be_read(asked: int
     for key in ("tick", "time", "as_of_time"):
         del message[key]
     message["query"]["t"] = asked
-    forecast = decode_forecast(orjson.dumps(message))
+    forecast = decode_prediction(orjson.dumps(message))
     assert (forecast.tick, forecast.time, forecast.as_of, forecast.as_of_time) == (tick, None, 12, None)
 
 
@@ -126,7 +126,7 @@ def test_what_is_remembered_of_repeats_is_bounded_for_each_partition_apart() -> 
     seen = Seen(remembered=3)
 
     def forecast(partition: int, offset: int) -> Prediction:
-        return decode_forecast(prediction(question(), "g", partition, offset))
+        return decode_prediction(prediction(question(), "g", partition, offset))
 
     assert not seen.repeats(forecast(1, 0))
     assert not any(seen.repeats(forecast(0, i)) for i in range(5))

@@ -16,8 +16,7 @@ import pytest
 from adatkg_core.clock import Clock, span_of
 from adatkg_core.engine import profile_entity
 from adatkg_core.events import Fact
-from adatkg_core.messages import encode_fact, encode_query
-from adatkg_core.messages.events import encode_tick
+from adatkg_core.messages import encode_fact, encode_query, encode_tick
 from adatkg_core.storage import Bundle, ModelStore
 from adatkg_core.text import load_encoder
 from tests.support.running_system import GRAPH, VERSION, Worker, World, ids_of, small_bundle, stream_of, until

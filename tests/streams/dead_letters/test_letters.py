@@ -86,6 +86,7 @@ def test_show_gives_the_whole_of_a_letter(command: Command) -> None:
     code, out = command.run("show", "0-1")
     assert code == 0
     assert "{[red]" in out
+    assert "Put back a whole value with `--value`." in out
     assert "\x1b[2J" not in out
     assert "0-99: there is none of this id" in command.refused("show", "0-99")
 

@@ -96,7 +96,7 @@ def test_a_codec_whose_library_is_missing_is_refused_with_what_to_install(monkey
 def test_our_own_readers_take_every_codec(bootstrap: str, codec: str) -> None:
     topics = fresh_topics(bootstrap)
     connection = Connection(bootstrap, compression=codec)
-    announce(connection, topics, Announcement("g", "1", "present", "first"))
+    announce(connection, topics, Announcement("g", "1", "present", "first", forced=False, verdict=None))
     body = prediction(question(), "g", 3, 0)
     producer = KafkaProducer(**connection.producer())
     producer.send(topics.predictions, key=b"g", value=body).get(30)

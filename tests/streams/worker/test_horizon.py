@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from adatkg_core.clock import Clock
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Query, Ranking, Source, Tick
-from adatkg_core.messages import Question, encode_fact, encode_query
-from adatkg_core.messages.events import encode_tick
+from adatkg_core.messages import Question, encode_fact, encode_query, encode_tick
 from adatkg_core.storage import Bundle
 from streams.settings import StreamSettings, load_settings
 from streams.worker import Answered, Arrival, BatchResult, LiveGraph, ScoredAnswer, Share

@@ -13,8 +13,7 @@ from adatkg_core.clock import Clock
 from adatkg_core.datasets import synthesize
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Fact
-from adatkg_core.messages import encode_fact, encode_query
-from adatkg_core.messages.events import encode_tick
+from adatkg_core.messages import encode_fact, encode_query, encode_tick
 from streams.kafka import Connection, Record, open_log, partition_of
 from tests.support.running_system import World
 from tests.support.small_graph import fresh_engine

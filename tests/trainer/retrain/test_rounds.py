@@ -10,8 +10,7 @@ import pytest
 from adatkg_core.datasets import Dataset, synthesize
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact
-from adatkg_core.messages import encode_fact
-from adatkg_core.messages.events import encode_tick
+from adatkg_core.messages import encode_fact, encode_tick
 from adatkg_core.storage import ModelStore
 from adatkg_core.text.encoder import HashEncoder
 from streams.kafka import event_log, partition_of
