@@ -1,4 +1,4 @@
-"""Which bundle answers, changed by hand: the store first, then the workers are told."""
+"""Which bundle answers: the one way in which that changes, whoever decides it. The store first, then the workers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,14 @@ def known_version(store: ModelStore, graph: str, version: str) -> str:
 
 
 def promote(
-    store: ModelStore, graph: str, version: str, reach: Reach, warn: Warn, *, forced: bool = False
+    store: ModelStore,
+    graph: str,
+    version: str,
+    reach: Reach,
+    warn: Warn,
+    *,
+    reason: str = "promoted by hand",
+    forced: bool = False,
 ) -> str | None:
     """Make a bundle the one that answers, unless it is not fit; returns the one before.
 
@@ -42,10 +49,17 @@ def promote(
     verdict = verdict_on(store, graph, known_version(store, graph, version))
     _check(store, graph, version, verdict, forced, warn)
     tell = reach()
-    store.make_present(graph, version)
-    store.add_note(graph, version, status="present", reason="promoted by hand" + (", by force" if forced else ""))
-    tell(Announcement(graph, version, "present", "promoted by hand", forced=forced, verdict=verdict))
+    why = f"{reason}, by force" if forced else reason
+    carry_out(store, Announcement(graph, version, "present", why, forced=forced, verdict=verdict), tell)
     return before
+
+
+def carry_out(store: ModelStore, decided: Announcement, tell: Tell) -> None:
+    """Do what was decided about a bundle that was found fit, or was not; done again, it changes nothing."""
+    if decided.status == "present":
+        store.make_present(decided.graph, decided.version)
+    store.add_note(decided.graph, decided.version, status=decided.status, reason=decided.reason)
+    tell(decided)
 
 
 def roll_back(store: ModelStore, graph: str, reach: Reach, warn: Warn) -> tuple[str, str]:
@@ -75,6 +89,10 @@ def teller(connection: Connection, topics: Topics, store: str) -> Tell:
             ) from error
 
     return tell
+
+
+def tell_nobody(announcement: Announcement) -> None:
+    """Workers learn of it when they look into the store: at their next start, or for a graph that had no model."""
 
 
 def _check(store: ModelStore, graph: str, version: str, verdict: Verdict | None, forced: bool, warn: Warn) -> None:

@@ -174,10 +174,10 @@ def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def _reach(offline: bool, store: str, bootstrap: str | None, topic_prefix: str | None, config: Path | None) -> Reach:
-    from streams.promotion import teller
+    from streams.promotion import tell_nobody, teller
 
     if offline:
-        return lambda: lambda announcement: None
+        return lambda: tell_nobody
     return lambda: teller(*connection_of(bootstrap, topic_prefix, config), store)
 
 

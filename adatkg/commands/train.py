@@ -27,7 +27,7 @@ from adatkg.commands.retrain import (
     train_from_log,
 )
 from adatkg.console.completion import config_names, dataset_names
-from adatkg.console.options import BootstrapOption, PrefixOption
+from adatkg.console.options import BootstrapOption, PrefixOption, connection_of
 from adatkg.console.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg.console.progress import progress_bar
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from adatkg_core.datasets import Dataset
     from adatkg_core.storage import Bundle
     from adatkg_core.text import TextEncoder
+    from streams.promotion import Tell
 
 
 def register(app: typer.Typer) -> None:
@@ -99,6 +100,9 @@ def train(
     archive: ArchiveOption = None,
     bootstrap: BootstrapOption = None,
     topic_prefix: PrefixOption = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="With --models: change only the store, and tell no running worker.")
+    ] = False,
     metrics_port: MetricsPortOption = 0,
     metrics_host: MetricsHostOption = "127.0.0.1",
     json: JsonFlag = False,
@@ -113,7 +117,7 @@ def train(
     from adatkg_core.datasets import load_dataset, up_to
     from adatkg_core.errors import InputError
     from adatkg_core.settings import choose_config, config_file, environment_overrides, load_config
-    from adatkg_core.storage import resolve_device
+    from adatkg_core.storage import ModelStore, resolve_device, save_bundle
     from adatkg_core.text import load_encoder
     from trainer import train as run_training
 
@@ -153,12 +157,23 @@ def train(
     data = load_dataset(dataset)
     if last is not None:
         data = up_to(data, tick_of(last, data.clock, "--to"), window)
+    if models is not None and graph is not None:
+        _check_relations(models, graph, data)
     encoder = load_encoder(loaded.model.encoder, device=chosen)
     work = work or _work(out, models, graph)
     began = time.perf_counter()
     with progress_bar() as report:
         run = run_training(data, loaded, encoder, work, device=chosen, report=report)
-    written = _write(run.bundle, data, encoder, out, models, graph, state, replace)
+    announced = False
+    if out is not None:
+        save_bundle(run.bundle, str(out), replace=replace)
+        written = str(out)
+    else:
+        assert models is not None and graph is not None
+        _put(run.bundle, data, encoder, models, graph, state)
+        where = None if offline else (bootstrap, topic_prefix, config_file(config))
+        announced = _promote(models, graph, run.bundle.version, f"trained from {data.name}", where)
+        written = ModelStore(models).bundle_url(graph, run.bundle.version)
     shutil.rmtree(work / "checkpoint", ignore_errors=True)
     result = {
         "bundle": written,
@@ -168,13 +183,17 @@ def train(
         "seconds": round(time.perf_counter() - began, 1),
         "valid": run.valid,
     }
+    if models is not None:
+        result["announced"] = announced
     if json:
         print_json(result)
         return
     score = run.valid["slices"]["all"]["mrr"]
     stdout.print(f"{written}: {run.bundle.version}, best of {run.epochs} epochs is {run.best_epoch}")
     stdout.print(f"valid, {run.valid['protocol']} protocol: MRR {score:.4f} in {result['seconds']} s")
-    if models is not None:
+    if announced:
+        stdout.print("announced to the workers")
+    elif models is not None:
         remedy = f"adatkg models promote {graph} {run.bundle.version} --models {models}"
         told = f"a worker that runs already takes it at its next start, or now by: {printable(remedy)}"
         stderr.print(Text(told), soft_wrap=True)
@@ -211,30 +230,67 @@ def _work(out: Path | None, models: str | None, graph: str | None) -> Path:
     return default_cache() / "training" / safe_name(f"{models}/{graph}")
 
 
-def _write(
+def _check_relations(models: str, graph: str, data: Dataset) -> None:
+    """Refuse before training what must not answer after it."""
+    from adatkg_core.errors import AdatkgError, InputError
+    from adatkg_core.storage import ModelStore, why_lacking
+
+    store = ModelStore(models)
+    version = store.present(graph)
+    if version is None:
+        return
+    try:
+        present = store.bundle(graph, version)
+    except AdatkgError:
+        return  # of no use as it is: whatever follows is better, and promotion says what is wrong with it
+    if (reason := why_lacking(data.relations, present, f"data set {data.name}")) is not None:
+        raise InputError(f"{models}, graph {graph}: {reason}")
+
+
+def _put(
     bundle: Bundle,
     data: Dataset,
     encoder: TextEncoder,
-    out: Path | None,
-    models: str | None,
-    graph: str | None,
+    models: str,
+    graph: str,
     extent: Literal["valid", "all", "none"],
-    replace: bool,
-) -> str:
-    from adatkg_core.storage import ModelStore, save_bundle
+) -> None:
+    """Add the bundle and the state it starts from; nobody uses them yet."""
+    from adatkg_core.storage import ModelStore
     from trainer import starting_state
 
-    if out is not None:
-        save_bundle(bundle, str(out), replace=replace)
-        return str(out)
-    assert models is not None and graph is not None
     store = ModelStore(models)
     # The same data, configuration and seed give the same bundle again: then it is there already.
     if bundle.version not in store.versions(graph):
         state = None if extent == "none" else starting_state(bundle, data, encoder, graph, extent)
         store.put(graph, bundle, state)
-    store.make_present(graph, bundle.version)
-    return store.bundle_url(graph, bundle.version)
+
+
+def _promote(
+    models: str, graph: str, version: str, reason: str, where: tuple[str | None, str | None, Path | None] | None
+) -> bool:
+    """Make the bundle present; returns whether running workers were told, which only those of another one need."""
+    from adatkg_core.errors import AdatkgError, InputError
+    from adatkg_core.storage import ModelStore
+    from streams.promotion import promote, tell_nobody, teller
+
+    store = ModelStore(models)
+    tell: Tell = tell_nobody
+    if where is not None and store.present(graph) is not None:
+        try:
+            tell = teller(*connection_of(*where), models)
+        except AdatkgError as error:
+            _warn(f"no running worker is told: {error}")
+    try:
+        promote(store, graph, version, lambda: tell, _warn, reason=reason)
+    except InputError as error:
+        store.add_note(graph, version, status="candidate", reason=str(error))
+        raise
+    return tell is not tell_nobody
+
+
+def _warn(text: str) -> None:
+    stderr.print(Text(printable(text)), soft_wrap=True)
 
 
 def _overrides(settings: list[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from adatkg_core.storage.artifact import (
     write_artifact,
 )
 from adatkg_core.storage.bundle import Bundle, load_bundle, resolve_device, save_bundle
-from adatkg_core.storage.fitness import why_unfit
+from adatkg_core.storage.fitness import why_lacking, why_unfit
 from adatkg_core.storage.json_file import read_document, write_document
 from adatkg_core.storage.model_report import bundle_rows, describe_bundle, verdict_on
 from adatkg_core.storage.model_store import ModelStore
@@ -32,6 +32,7 @@ __all__ = [
     "safe_name",
     "save_bundle",
     "verdict_on",
+    "why_lacking",
     "why_unfit",
     "write_artifact",
     "write_document",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from adatkg_core.errors import InputError
 from adatkg_core.messages import Verdict
 from adatkg_core.storage.artifact import require_finite
@@ -20,14 +22,9 @@ def why_unfit(
     except InputError as error:
         return str(error)
     if present is not None:
-        # The log may hold facts of every relation that the present one knows.
-        known = set(candidate.relations)
-        missing = next((name for name in present.relations if name not in known), None)
-        if missing is not None:
-            return (
-                f"bundle {candidate.version} of graph {graph} lacks relation {missing!r} that the present one, "
-                f"{present.version}, knows; train it with that relation"
-            )
+        lacking = why_lacking(candidate.relations, present, f"bundle {candidate.version} of graph {graph}")
+        if lacking is not None:
+            return lacking
     if verdict is not None and not verdict.better and not forced:
         wanted = f" and had to be better by {verdict.margin:g}" if verdict.margin else ""
         return (
@@ -36,3 +33,17 @@ def why_unfit(
             "or train another"
         )
     return None
+
+
+def why_lacking(relations: Sequence[str], present: Bundle, what: str) -> str | None:
+    """Why nothing with only these relations may follow the present bundle; None if they are enough.
+
+    The log may hold facts of every relation that the present one knows.
+    """
+    known = set(relations)
+    missing = next((name for name in present.relations if name not in known), None)
+    if missing is None:
+        return None
+    return (
+        f"{what} lacks relation {missing!r} that the present one, {present.version}, knows; train it with that relation"
+    )
