@@ -53,7 +53,7 @@ SETTINGS = {
     "train.alone_weight": "Weight of the paper's model's own loss beside that of both together.",
     "train.batch": "Queries in a step; a time is never mixed with another.",
     "train.burn_in": "Share of the first times that are only remembered: everybody is a newcomer there.",
-    "train.unseen": "Share of the queries about young subjects that are asked as if the subject were unseen.",
+    "train.strangers": "Share of the queries about young subjects that are asked as if the subject were unseen.",
     "train.strangers_below": "Interactions below which a subject is young.",
     "train.select": "Slices whose mean MRR decides which epoch is kept.",
     "train.valid_every": "Epochs between two measurements.",
