@@ -32,6 +32,8 @@ lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy --strict $(CODE)
+	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/python -m tests.lint.structure
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix $(CODE)

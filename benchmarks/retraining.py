@@ -150,7 +150,7 @@ class Experiment:
     def _train(self) -> dict[str, Any]:
         archive = str(self._folder / "archive")
         place = ("--models", self._models.url, "--archive", archive)
-        done = self._do("train", "--from-log", RETRAINED, "--warm-start", *place, *self._training)
+        done = self._do("retrain", RETRAINED, "--warm-start", *place, *self._training)
         if done["status"] == "present" and self._models.line(RETRAINED)[1:]:
             self._await_swap(str(done["version"]))
         return done

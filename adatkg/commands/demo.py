@@ -59,9 +59,7 @@ def demo(
     Ctrl-C stops everything.
     """
     from adatkg.console.options import pace_of, quiet_kafka_logs
-    from adatkg.demo.conductor import Audience, conduct
-    from adatkg.demo.display import Log, Terminal
-    from adatkg.demo.plan import DATASET, Plan, place
+    from adatkg.demo import DATASET, Audience, Log, Plan, Terminal, conduct, place
     from adatkg_core.clock import tick_of
     from adatkg_core.datasets import load_dataset
     from adatkg_core.runtime import USUAL, stop_on_signals

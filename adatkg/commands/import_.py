@@ -18,10 +18,10 @@ _HELP = (
     "Make a data set from a CSV of events, and report what is odd about it.\n\n"
     "Times may be ISO 8601 dates or times, YYYY/MM/DD, YYYYMMDD, Unix seconds or milliseconds, or whole ticks; most "
     "rows decide. Rows that cannot be used are skipped; when they are more than half, nothing is written. A file "
-    "without a header is read where all four columns are given by number."
+    "without a header is read where all four columns are given by number; else usual names of columns are found."
 )
 _CROWD = 2  # facts at a tick, on average, below which a tick is finer than is of use
-_COLUMN = "name or number (from 1) of its column; found out from usual names if not given."
+_COLUMN = "name or number (from 1) of its column."
 
 
 def register(app: typer.Typer) -> None:

@@ -32,7 +32,7 @@ def replay(
             help="A shipped name (icews14) or a folder in the benchmark layout.", autocompletion=dataset_names
         ),
     ],
-    graph: Annotated[str | None, typer.Option(help="Publish as this graph; else as the data set's name.")] = None,
+    graph: Annotated[str | None, typer.Option(help="Publish as this graph. [default: the data set]")] = None,
     split: Annotated[
         Literal["train", "valid", "test"] | None, typer.Option(help="Only this part of the data set; else all.")
     ] = None,
@@ -44,9 +44,9 @@ def replay(
     queries_from: Annotated[
         str | None, typer.Option(help="Ask from this time on, a tick or an ISO time; implies --queries.")
     ] = None,
-    k: Annotated[int, typer.Option("--k", help="How many answers a query asks for.")] = 10,
+    k: Annotated[int, typer.Option("--k", help="Answers that a query asks for.")] = 10,
     speed: Annotated[str, typer.Option(help="Ticks a second, or max: as fast as the broker takes it.")] = "max",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where this replay was stopped or killed.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where it was stopped.")] = False,
     bootstrap: BootstrapOption = None,
     topic_prefix: PrefixOption = None,
     config: ConfigOption = None,

@@ -1,131 +1,109 @@
-"""`adatkg train --from-log`: retrain a graph from its log and promote what is better."""
+"""`adatkg retrain`: learn a graph's next bundle from its log and promote it if it is better."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from adatkg.console.completion import graph_names
-from adatkg.console.options import connect
-from adatkg.console.output import print_json, stdout
+from adatkg.console.options import BootstrapOption, PrefixOption, connect
+from adatkg.console.output import JsonFlag, print_json, stdout
 from adatkg.console.progress import progress_bar
+from adatkg.console.training_options import (
+    DeviceOption,
+    EpochsOption,
+    ModelConfigOption,
+    SeedOption,
+    SetOption,
+    load_retraining,
+    load_training,
+)
 
 if TYPE_CHECKING:
-    from adatkg_core.settings import Config
     from trainer import Round
 
-_PANEL = "From the log"
-FromLogOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Train on this graph's facts in Kafka and promote the bundle if it is better. ISO times are read by the "
-        "present bundle's clock; without a bundle, a tick is a day since 1970.",
-        metavar="GRAPH",
-        autocompletion=graph_names,
-        rich_help_panel=_PANEL,
-    ),
-]
-EveryOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Again after 90s, 30m, 6h, 1d, 50000-facts, or a drop of the worker's MRR, drop-0.03. [default: once]",
-        rich_help_panel=_PANEL,
-    ),
-]
-ScoresOption = Annotated[
-    str, typer.Option(help="The worker's page with the MRR that may drop.", rich_help_panel=_PANEL)
-]
-WarmStartOption = Annotated[
-    bool, typer.Option("--warm-start", help="Begin with what the present bundle learned.", rich_help_panel=_PANEL)
-]
-WindowOption = Annotated[
-    float, typer.Option(help="Newest share of the times, on which bundles are compared.", rich_help_panel=_PANEL)
-]
-MarginOption = Annotated[
-    float, typer.Option(help="By how much the MRR must be better to be promoted.", rich_help_panel=_PANEL)
-]
-SliceOption = Annotated[
-    str, typer.Option("--slice", help="Which queries decide, as in evaluate.", rich_help_panel=_PANEL)
-]
-KeepOption = Annotated[int, typer.Option(help="Bundles that stay in the store.", rich_help_panel=_PANEL)]
-ArchiveOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder of the facts read so far and of the unfinished run. [default: the cache]", rich_help_panel=_PANEL
-    ),
-]
-MetricsPortOption = Annotated[
-    int, typer.Option(min=0, max=65_535, help="Port for Prometheus; 0 is none.", rich_help_panel=_PANEL)
-]
-MetricsHostOption = Annotated[str, typer.Option(help="Address of that port.", rich_help_panel=_PANEL)]
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(epilog="Example: adatkg retrain icews14 --models models --warm-start --every 6h")(retrain)
 
 
-@dataclass(frozen=True)
-class LogOptions:
-    """The flags that only training from the log has."""
-
-    graph: str
-    models: str | None
-    archive: Path | None
-    every: str | None
-    scores: str
-    warm_start: bool
-    window: float
-    margin: float
-    slice: str
-    keep: int
-    metrics_port: int
-    metrics_host: str
-
-
-def train_from_log(
-    options: LogOptions,
-    config: Config,
-    device: str,
-    bootstrap: str | None,
-    prefix: str | None,
-    file: Path | None,
-    json: bool,
+def retrain(
+    graph: Annotated[
+        str, typer.Argument(help="The graph whose facts in Kafka it learns from.", autocompletion=graph_names)
+    ],
+    models: Annotated[str | None, typer.Option(help="Model store, a folder or URL. [default: models]")] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            help="Again after 90s, 30m, 6h, 1d, 50000-facts, or a drop of the MRR, drop-0.03. [default: once]"
+        ),
+    ] = None,
+    warm_start: Annotated[
+        bool, typer.Option("--warm-start", help="Begin with what the present bundle learned.")
+    ] = False,
+    config: ModelConfigOption = None,
+    epochs: EpochsOption = None,
+    margin: Annotated[
+        float | None, typer.Option(help="By how much the MRR must be better to be promoted. [default: 0]")
+    ] = None,
+    archive: Annotated[
+        Path | None, typer.Option(help="Folder of facts read and of the unfinished run. [default: the cache]")
+    ] = None,
+    seed: SeedOption = None,
+    settings: SetOption = None,
+    device: DeviceOption = "auto",
+    bootstrap: BootstrapOption = None,
+    topic_prefix: PrefixOption = None,
+    json: JsonFlag = False,
 ) -> None:
-    """Rounds of training, each one line; a signal ends them cleanly."""
+    """Train on a graph's facts in Kafka, in rounds, and promote each bundle that is better; run again after a kill, it
+    goes on to the same result.
+
+    The rest is set in [retrain] of the file, by ADATKG_RETRAIN_* or by --set: window, slice, keep, scores,
+    metrics_port, metrics_host. Without a present bundle, a tick is a day since 1970.
+    """
     from adatkg_core.errors import AdatkgError
     from adatkg_core.runtime import default_cache, stop_on_signals
+    from adatkg_core.storage import resolve_device
     from streams.settings import load_settings
     from trainer import Plan, TrainingMetrics, log_trainer
     from trainer.retrain import DropWatch, Stopped, parse_every, run_rounds
 
+    loaded, given, file = load_training(config, epochs, seed, settings)
+    rules = load_retraining(file, given, margin=margin)
     # How late and far-off facts are treated must be as in the worker, so it comes from the worker's settings.
-    stream = load_settings(file, {"models": options.models})
+    stream = load_settings(file, {"models": models})
     plan = Plan(
-        options.graph,
-        config,
+        graph,
+        loaded,
         stream.models,
-        options.archive or default_cache() / "archive",
-        device,
-        options.warm_start,
-        options.window,
-        options.margin,
-        options.slice,
-        options.keep,
+        archive or default_cache() / "archive",
+        resolve_device(device),
+        warm_start,
+        rules.window,
+        rules.margin,
+        rules.slice,
+        rules.keep,
         stream.max_jump,
         stream.late,
     )
-    every = None if options.every is None else parse_every(options.every)
-    watch = None if every is None or every.drop is None else DropWatch(options.scores, plan.graph, every.drop)
-    connection, topics = connect(bootstrap, prefix, file)
+    when = None if every is None else parse_every(every)
+    watch = None if when is None or when.drop is None else DropWatch(rules.scores, graph, when.drop)
+    connection, topics = connect(bootstrap, topic_prefix, file)
     metrics = TrainingMetrics()
     with log_trainer(plan, connection, topics, metrics) as trainer, stop_on_signals() as stop:
-        if options.metrics_port:
-            metrics.serve(options.metrics_host, options.metrics_port)
+        if rules.metrics_port:
+            metrics.serve(rules.metrics_host, rules.metrics_port)
         try:
             with progress_bar() as report:
-                run_rounds(trainer, every, stop, lambda done: _tell(done, json), report, watch)
+                run_rounds(trainer, when, stop, lambda done: _tell(done, json), report, watch)
         except Stopped:
-            if every is None:
-                raise AdatkgError(f"{plan.graph}: stopped before the end; the same command goes on from here") from None
+            if when is None:
+                raise AdatkgError(f"{graph}: stopped before the end; the same command goes on from here") from None
 
 
 def _tell(done: Round, json: bool) -> None:

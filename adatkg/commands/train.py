@@ -1,4 +1,4 @@
-"""`adatkg train`: learn a bundle from a data set, or from the log."""
+"""`adatkg train`: learn a bundle from a data set."""
 
 from __future__ import annotations
 
@@ -10,47 +10,72 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.text import Text
+from typer.core import TyperCommand
 
-from adatkg.commands.retrain import (
-    ArchiveOption,
-    EveryOption,
-    FromLogOption,
-    KeepOption,
-    LogOptions,
-    MarginOption,
-    MetricsHostOption,
-    MetricsPortOption,
-    ScoresOption,
-    SliceOption,
-    WarmStartOption,
-    WindowOption,
-    train_from_log,
-)
-from adatkg.console.completion import config_names, dataset_names
-from adatkg.console.options import BootstrapOption, PrefixOption, connection_of
+from adatkg.console.completion import dataset_names
+from adatkg.console.options import BootstrapOption, connection_of
 from adatkg.console.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg.console.progress import progress_bar
+from adatkg.console.training_options import (
+    DeviceOption,
+    EpochsOption,
+    ModelConfigOption,
+    SeedOption,
+    SetOption,
+    load_retraining,
+    load_training,
+)
 
 if TYPE_CHECKING:
     from adatkg_core.datasets import Dataset
     from adatkg_core.storage import Bundle
     from adatkg_core.text import TextEncoder
     from streams.promotion import Tell
+    from trainer import Run
+
+# How retraining was written before it was a command of its own, and those of its options that became settings.
+_FROM_LOG = "--from-log"
+_SETTINGS = ("--window", "--slice", "--keep", "--scores", "--metrics-port", "--metrics-host")
+
+
+class TrainCommand(TyperCommand):
+    """`adatkg train DATASET`; with `--from-log GRAPH` it is `adatkg retrain GRAPH`."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Parse the command line."""
+        if parent is None or not any(word.partition("=")[0] == _FROM_LOG for word in args):
+            return super().make_context(info_name, args, parent, **extra)
+        retrain = parent.command.get_command(parent, "retrain")
+        return retrain.make_context("retrain", _as_retrain(args), parent, **extra)
+
+
+def _as_retrain(words: list[str]) -> list[str]:
+    """The words of `adatkg train --from-log GRAPH …` as `adatkg retrain` wants them."""
+    found, rest = [], iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if name in _SETTINGS:
+            key = name.removeprefix("--").replace("-", "_")
+            found += ["--set", f"retrain.{key}={value if equals else next(rest, '')}"]
+        elif name == _FROM_LOG:
+            found += [value] if equals else []
+        else:
+            found.append(word)
+    return found
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    examples = "Example: adatkg train icews14 --config tiny --out bundles/first"
-    app.command(epilog=examples)(train)
+    app.command(cls=TrainCommand, epilog="Example: adatkg train icews14 --config tiny --out bundles/first")(train)
 
 
 def train(
     dataset: Annotated[
-        str | None,
+        str,
         typer.Argument(
             help="A shipped name (icews14) or a folder in the benchmark layout.", autocompletion=dataset_names
         ),
-    ] = None,
+    ],
     out: Annotated[
         Path | None, typer.Option(help="Folder of a bare bundle; DIR.training beside it holds the run.")
     ] = None,
@@ -58,105 +83,50 @@ def train(
         str | None, typer.Option(help="Model store that the bundle goes into, as the present one of --graph.")
     ] = None,
     graph: Annotated[str | None, typer.Option(help="The graph it answers for, with --models.")] = None,
-    state: Annotated[
-        Literal["valid", "all", "none"],
-        typer.Option(help="With --models: what the worker knows at its start, facts up to the end of valid, or all."),
-    ] = "valid",
+    config: ModelConfigOption = None,
+    epochs: EpochsOption = None,
     last: Annotated[
         str | None,
         typer.Option(
             "--to",
-            help="Learn from what was known at this time, a tick or an ISO time: the newest tenth of the times "
-            "(--window) is valid, there is no test.",
+            help="Learn from what was known at this tick or ISO time: its newest tenth (retrain.window) is valid.",
         ),
     ] = None,
+    state: Annotated[
+        Literal["valid", "all", "none"],
+        typer.Option(help="With --models: the worker starts with facts up to the end of valid, or all."),
+    ] = "valid",
+    seed: SeedOption = None,
+    settings: SetOption = None,
+    device: DeviceOption = "auto",
     work: Annotated[
         Path | None, typer.Option(help="Folder of the unfinished run. [default: beside the bundle]")
     ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            help="A shipped configuration or a TOML file with [model], [recall] and [train]; its [kafka] and [stream] "
-            "come on top of those of ADATKG_CONFIG. [default: live]",
-            metavar="NAME|FILE",
-            autocompletion=config_names,
-        ),
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="At most so many epochs.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Any setting, as section.key=value; may be repeated.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    replace: Annotated[bool, typer.Option(help="Overwrite a bundle that is already there.")] = False,
-    from_log: FromLogOption = None,
-    every: EveryOption = None,
-    scores: ScoresOption = "http://127.0.0.1:6066/scores",
-    warm_start: WarmStartOption = False,
-    window: WindowOption = 0.1,
-    margin: MarginOption = 0.0,
-    slice: SliceOption = "all",
-    keep: KeepOption = 5,
-    archive: ArchiveOption = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite a bundle that is already there.")] = False,
     bootstrap: BootstrapOption = None,
-    topic_prefix: PrefixOption = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="With --models: change only the store, and tell no running worker.")
     ] = False,
-    metrics_port: MetricsPortOption = 0,
-    metrics_host: MetricsHostOption = "127.0.0.1",
     json: JsonFlag = False,
 ) -> None:
-    """Train on a data set, or on a graph's log, and write the bundle; run again after a kill, it goes on to the same
-    result.
+    """Train on a data set and write the bundle; run again after a kill, it goes on to the same result.
 
     Settings come from the configuration (without --config, from the file of ADATKG_CONFIG if it has some of a model),
     then ADATKG_SECTION_KEY variables, then flags.
     """
     from adatkg_core.clock import tick_of
     from adatkg_core.datasets import load_dataset, up_to
-    from adatkg_core.errors import InputError
-    from adatkg_core.settings import choose_config, config_file, environment_overrides, load_config
     from adatkg_core.storage import ModelStore, resolve_device, save_bundle
     from adatkg_core.text import load_encoder
     from trainer import train as run_training
 
-    overrides = environment_overrides(os.environ) | _overrides(settings or [])
-    if epochs is not None:
-        overrides["train.epochs"] = epochs
-    if seed is not None:
-        overrides["train.seed"] = seed
-    loaded = load_config(choose_config(config), overrides)
+    loaded, given, file = load_training(config, epochs, seed, settings)
+    rules = load_retraining(file, given)
     chosen = resolve_device(device)
-    if from_log is not None:
-        if any(value is not None for value in (dataset, last, out, graph)):
-            raise InputError(
-                "--from-log GRAPH takes facts and graph from the log: leave out DATASET, --to, --out and --graph"
-            )
-        options = LogOptions(
-            from_log,
-            models,
-            archive,
-            every,
-            scores,
-            warm_start,
-            window,
-            margin,
-            slice,
-            keep,
-            metrics_port,
-            metrics_host,
-        )
-        train_from_log(options, loaded, chosen, bootstrap, topic_prefix, config_file(config), json)
-        return
-    if dataset is None:
-        raise InputError("say what to train on: a data set, for example icews14, or --from-log GRAPH")
-    if every is not None or warm_start:
-        raise InputError("--every and --warm-start belong to --from-log GRAPH")
     _check_place(out, models, graph, replace)
     data = load_dataset(dataset)
     if last is not None:
-        data = up_to(data, tick_of(last, data.clock, "--to"), window)
+        data = up_to(data, tick_of(last, data.clock, "--to"), rules.window)
     if models is not None and graph is not None:
         _check_relations(models, graph, data)
     encoder = load_encoder(loaded.model.encoder, device=chosen)
@@ -164,39 +134,33 @@ def train(
     began = time.perf_counter()
     with progress_bar() as report:
         run = run_training(data, loaded, encoder, work, device=chosen, report=report)
-    announced = False
+    written, announced = str(out), False
     if out is not None:
-        save_bundle(run.bundle, str(out), replace=replace)
-        written = str(out)
+        save_bundle(run.bundle, written, replace=replace)
     else:
         assert models is not None and graph is not None
         _put(run.bundle, data, encoder, models, graph, state)
-        where = None if offline else (bootstrap, topic_prefix, config_file(config))
+        where = None if offline else (bootstrap, None, file)
         announced = _promote(models, graph, run.bundle.version, f"trained from {data.name}", where)
         written = ModelStore(models).bundle_url(graph, run.bundle.version)
     shutil.rmtree(work / "checkpoint", ignore_errors=True)
-    result = {
-        "bundle": written,
-        "version": run.bundle.version,
-        "epochs": run.epochs,
-        "best_epoch": run.best_epoch,
-        "seconds": round(time.perf_counter() - began, 1),
-        "valid": run.valid,
-    }
-    if models is not None:
-        result["announced"] = announced
+    _tell(run, written, round(time.perf_counter() - began, 1), announced if models else None, json)
+    if models is not None and not announced and not json:
+        remedy = f"adatkg models promote {graph} {run.bundle.version} --models {models}"
+        _warn(f"a worker that runs already takes it at its next start, or now by: {remedy}")
+
+
+def _tell(run: Run, written: str, seconds: float, announced: bool | None, json: bool) -> None:
     if json:
-        print_json(result)
+        result = {"bundle": written, "version": run.bundle.version, "epochs": run.epochs, "best_epoch": run.best_epoch}
+        result |= {"seconds": seconds, "valid": run.valid}
+        print_json(result if announced is None else result | {"announced": announced})
         return
     score = run.valid["slices"]["all"]["mrr"]
     stdout.print(f"{written}: {run.bundle.version}, best of {run.epochs} epochs is {run.best_epoch}")
-    stdout.print(f"valid, {run.valid['protocol']} protocol: MRR {score:.4f} in {result['seconds']} s")
+    stdout.print(f"valid, {run.valid['protocol']} protocol: MRR {score:.4f} in {seconds} s")
     if announced:
         stdout.print("announced to the workers")
-    elif models is not None:
-        remedy = f"adatkg models promote {graph} {run.bundle.version} --models {models}"
-        told = f"a worker that runs already takes it at its next start, or now by: {printable(remedy)}"
-        stderr.print(Text(told), soft_wrap=True)
 
 
 def _check_place(out: Path | None, models: str | None, graph: str | None, replace: bool) -> None:
@@ -291,16 +255,3 @@ def _promote(
 
 def _warn(text: str) -> None:
     stderr.print(Text(printable(text)), soft_wrap=True)
-
-
-def _overrides(settings: list[str]) -> dict[str, Any]:
-    from adatkg_core.errors import InputError
-    from adatkg_core.settings import parse_value
-
-    found: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals or "." not in key:
-            raise InputError(f"--set {setting}: write section.key=value, for example train.lr=0.001")
-        found[key.strip()] = parse_value(value.strip())
-    return found

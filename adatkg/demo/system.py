@@ -118,7 +118,7 @@ class System:
 
     def start_trainer(self) -> None:
         """The trainer beside it, from now on."""
-        arguments = ["train", "--from-log", DATASET, "--models", self.plan.models, "--config", self.plan.config]
+        arguments = ["retrain", DATASET, "--models", self.plan.models, "--config", self.plan.config]
         arguments += ["--archive", str(self.plan.folder / "archive"), "--warm-start"]
         arguments += ["--every", f"{self.plan.every}-facts"]
         self._trainer = Process(

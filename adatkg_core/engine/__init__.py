@@ -2,8 +2,9 @@
 
 from adatkg_core.engine.admission import object_to_fact, object_to_time
 from adatkg_core.engine.commit import commit_facts
-from adatkg_core.engine.engine import CHUNK, Engine, Observed, Snapshot
+from adatkg_core.engine.engine import CHUNK, Engine, Observed
 from adatkg_core.engine.entity_profile import EntityProfile, profile_entity
+from adatkg_core.engine.snapshot import Snapshot
 
 __all__ = [
     "CHUNK",

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.engine.admission import Objection, admit, object_to_relation, object_to_time
-from adatkg_core.engine.commit import commit_facts
+from adatkg_core.engine.pending import PendingFacts
 from adatkg_core.engine.ranked_lists import exact_ranks, recurrent_lists, top_lists
+from adatkg_core.engine.snapshot import Snapshot
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Query, Ranking, Recurrent, Refusal
 from adatkg_core.messages import Reason
 from adatkg_core.model import AdaTKG, View, keeps_counts, score_recurrency
-from adatkg_core.state import Catalog, GraphState, Relations, grown
+from adatkg_core.state import Catalog, GraphState, Relations
 from adatkg_core.text import TextEncoder, text_of
 
 CHUNK = 256  # queries scored at once; bounds memory, never changes an answer
@@ -35,14 +35,6 @@ class Observed:
     applied: int
     late: int
     refused: tuple[Refusal, ...]
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A graph's whole state: tensors and plain values."""
-
-    tensors: dict[str, Tensor]
-    meta: dict[str, Any]
 
 
 class Engine:
@@ -81,9 +73,7 @@ class Engine:
         self.state = GraphState(model.config, model.relation_text.shape[1], len(relations), self.device)
         self.catalog = Catalog()
         self.watermark: int | None = None
-        self._pending = torch.zeros((16, 3), dtype=torch.int64, device=self.device)
-        self._n_pending = 0
-        self._tentative = False
+        self._pending = PendingFacts(model, self.state, torch.zeros((0, 3), dtype=torch.int64, device=self.device))
         self._view: View | None = None
         self._visible = 0
         if snapshot is not None:
@@ -131,10 +121,7 @@ class Engine:
             self._advance(time, known)
             self._exclude_pending()
             known = max(known, int(part[:, [0, 2]].max()) + 1)
-            end = self._n_pending + part.shape[0]
-            self._pending = grown(self._pending, end)
-            self._pending[self._n_pending : end] = part
-            self._n_pending = end
+            self._pending.add(part)
 
     def register(self, names: Sequence[str]) -> None:
         """Give each new name a row: its text is read once, its memory starts empty."""
@@ -216,14 +203,14 @@ class Engine:
 
     def pending(self) -> Tensor:
         """The facts [n, 3] that have come at the watermark and are not part of the state as it stands."""
-        return self._pending[: 0 if self._tentative else self._n_pending]
+        return self._pending.outside()
 
     # -- whole states -----------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         """Everything needed to go on from here, in copies."""
         self._exclude_pending()
-        tensors = self.state.export() | {"pending": self._pending[: self._n_pending].clone()}
+        tensors = self.state.export() | {"pending": self._pending.all().clone()}
         meta = {
             "model": self.model.fingerprint(),
             "watermark": self.watermark,
@@ -237,17 +224,14 @@ class Engine:
     def restore(self, snapshot: Snapshot) -> None:
         """Become what the snapshot was taken of; it must come from the same model."""
         meta = snapshot.meta
-        if meta["relations"] != list(self.relations):
-            raise InputError("snapshot: its relations are not those of the model; take the bundle it was made with")
-        if meta["model"] != self.model.fingerprint():
-            raise InputError("snapshot: it was taken with other parameters; take the bundle it was made with")
+        snapshot.check_made_with(self.model, list(self.relations))
         self._exclude_pending()
         tensors = dict(snapshot.tensors)
         pending = tensors.pop("pending").to(self.device)
         self.state.load(tensors, len(meta["entities"]), meta["pages"])
         self.catalog = Catalog(meta["entities"])
         self.watermark, self._visible = meta["watermark"], meta["visible"]
-        self._pending, self._n_pending = grown(pending.clone(), 16), pending.shape[0]
+        self._pending = PendingFacts(self.model, self.state, pending)
         self._view = None
 
     def move(self, device: torch.device, encoder: TextEncoder) -> Iterator[None]:
@@ -256,7 +240,8 @@ class Engine:
         self.model.to(device)
         yield
         yield from self.state.move(device)
-        self._pending, self._view = self._pending.to(device), None
+        self._pending.move(device)
+        self._view = None
         self.device, self.encoder = device, encoder
 
     # -- private ----------------------------------------------------------------------------------------------
@@ -264,28 +249,18 @@ class Engine:
     def _advance(self, time: int, known: int) -> None:
         if self.watermark is not None and time <= self.watermark:
             return
-        if self._n_pending:
-            self._include_pending()
-            self.state.keep()
-            self._tentative, self._n_pending = False, 0
+        self._include_pending()
+        self._pending.settle()
         self._visible = known
         self.watermark = time
 
     def _include_pending(self) -> None:
-        if self._n_pending and not self._tentative:
-            assert self.watermark is not None
-            self.state.begin()
-            try:
-                commit_facts(self.model, self.state, self._pending[: self._n_pending], self.watermark)
-            except BaseException:
-                self.state.rollback()
-                raise
-            self._tentative, self._view = True, None
+        if self.watermark is not None and self._pending.include(self.watermark):
+            self._view = None
 
     def _exclude_pending(self) -> None:
-        if self._tentative:
-            self.state.rollback()
-            self._tentative, self._view = False, None
+        if self._pending.exclude():
+            self._view = None
 
     def _read(self, time: int) -> tuple[View, int]:
         visible = self.turn_to(time)

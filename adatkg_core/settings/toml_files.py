@@ -19,7 +19,7 @@ from adatkg_core.errors import InputError
 
 VARIABLE = "ADATKG_CONFIG"
 MODEL_SECTIONS = ("model", "recall", "train")  # belong together and come from one file
-SECTIONS = ("kafka", "stream", *MODEL_SECTIONS)
+SECTIONS = ("kafka", "stream", *MODEL_SECTIONS, "retrain")
 
 
 def shipped_configs() -> list[str]:

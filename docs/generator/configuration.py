@@ -13,12 +13,14 @@ from docs.generator.markdown import code, described, document, table
 from docs.generator.settings_about import INTERNAL, SETTINGS, VARIABLES
 from streams.kafka.connection import KafkaSettings
 from streams.settings import StreamSettings
+from trainer.retrain import RetrainSettings
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("adatkg_core", "adatkg", "replay", "streams", "trainer")
 _VARIABLE = re.compile(r"ADATKG_[A-Z]+(?:_[A-Z]+)*(?![A-Z_])")
 SECTIONS: dict[str, type] = {
     **{field.name: type(getattr(Config(), field.name)) for field in dataclasses.fields(Config)},
+    "retrain": RetrainSettings,
     "kafka": KafkaSettings,
     "stream": StreamSettings,
 }
@@ -26,6 +28,7 @@ TITLES = {
     "model": "the paper's model",
     "recall": "the recall head",
     "train": "training",
+    "retrain": "retraining from the log",
     "kafka": "the brokers",
     "stream": "the worker",
 }
@@ -54,11 +57,11 @@ epochs = 4
 ```
 
 `[kafka]` is read by every command that reaches the brokers, `[stream]` by the worker and by what must agree with it.
-`[model]`, `[recall]` and `[train]` shape a bundle and come together from one place: from `adatkg train --config`, which
-also takes the name of a configuration that comes with the package ({shipped}), else from the file of `ADATKG_CONFIG`,
-else from `live`. A file that has none of the three is passed over, so `adatkg train --config tiny` with
-`ADATKG_CONFIG=brokers.toml` trains the tiny model from the log of those brokers. `recall` is `live` without the paper's
-model, for small machines.
+`[model]`, `[recall]` and `[train]` shape a bundle and come together from one place: from `--config` of `adatkg train`
+and `retrain`, which also takes the name of a configuration that comes with the package ({shipped}), else from the file
+of `ADATKG_CONFIG`, else from `live`. A file that has none of the three is passed over, so `adatkg retrain GRAPH
+--config tiny` with `ADATKG_CONFIG=brokers.toml` trains the tiny model from the log of those brokers. `recall` is `live`
+without the paper's model, for small machines. `[retrain]` says how rounds of `adatkg retrain` are decided and watched.
 
 Every setting has a variable: `ADATKG_`, the section, the name, in capitals, for instance `ADATKG_TRAIN_EPOCHS=3` or
 `ADATKG_STREAM_WEB_PORT=8080`; only `ADATKG_BOOTSTRAP` and `ADATKG_TOPIC_PREFIX` are without their section. For training

@@ -11,9 +11,9 @@ from streams.worker import Metrics
 from trainer.retrain.metrics import TrainingMetrics
 
 INTRODUCTION = """
-A worker shows its metrics on `/metrics` of its [web pages](http.md), a trainer on the port that `--metrics-port` names.
-Both write the text format of Prometheus. Counters have the ending `_total` there; histograms have `_bucket`, `_sum` and
-`_count`. Of a worker that shares a graph with replicas, each counts its own work.
+A worker shows its metrics on `/metrics` of its [web pages](http.md), a trainer on the port
+that `retrain.metrics_port` names. Both write the text format of Prometheus. Counters have the ending `_total` there;
+histograms have `_bucket`, `_sum` and `_count`. Of a worker that shares a graph with replicas, each counts its own work.
 
 `docker/grafana/adatkg.json` is a board for Grafana that shows most of them.
 """

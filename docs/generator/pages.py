@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.generator import commands, configuration, dead_letters, messages, metrics, web
+from docs.generator import api, commands, configuration, dead_letters, messages, metrics, web
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 PAGES: dict[str, Callable[[], str]] = {
@@ -15,6 +15,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "dead-letters.md": dead_letters.page,
     "metrics.md": metrics.page,
     "http.md": web.page,
+    "api.md": api.page,
 }
 
 

@@ -58,6 +58,14 @@ SETTINGS = {
     "train.select": "Slices whose mean MRR decides which epoch is kept.",
     "train.valid_every": "Epochs between two measurements.",
     "train.seed": "Seed of everything random.",
+    # How rounds of retraining are decided and watched.
+    "retrain.window": "Newest share of the times, on which bundles are compared; also what `train --to` holds back.",
+    "retrain.margin": "By how much the new bundle's MRR must be better to be promoted.",
+    "retrain.slice": "Which queries decide, as in `adatkg evaluate`.",
+    "retrain.keep": "Bundles that stay in the store; the present one and the one before it always do.",
+    "retrain.scores": "The worker's page with the MRR that `--every drop-0.03` watches.",
+    "retrain.metrics_port": "Port of the trainer's metrics for Prometheus; 0 is none.",
+    "retrain.metrics_host": "Address of that port.",
     # Where the brokers are.
     "kafka.bootstrap": "`host:port` of the brokers, several separated by commas.",
     "kafka.topic_prefix": "Prefix of the topics; several systems can share a cluster by it.",

@@ -35,8 +35,6 @@ def test_a_bundle_of_the_recall_head_alone_goes_all_the_way(world: World, tmp_pa
     assert seen["known"] and seen["interactions"] > 0 and seen["cluster"] is None
     assert orjson.loads(worker.page("/scores")[1])["g"]["scores"]["all"]["mrr"] > 0
 
-    retrained = world.command(
-        "train", "--from-log", "g", *RECALL, *place, "--archive", str(tmp_path / "archive"), "--warm-start"
-    )
+    retrained = world.command("retrain", "g", *RECALL, *place, "--archive", str(tmp_path / "archive"), "--warm-start")
     assert retrained["facts"] == len(DATA.facts) and retrained["status"] in ("present", "candidate")
     assert 0 < retrained["scores"]["present"] < 1 and 0 < retrained["scores"]["candidate"] < 1

@@ -58,7 +58,7 @@ def test_every_command_reaches_a_broker_that_wants_tls_and_a_user(world: World) 
     assert world.command("deadletters", "retry", letter["id"], *mended)["retried"] == [letter["id"]]
     settings = [word for key, value in QUICK.items() for word in ("--set", f"{key}={value}")]
     place = ("--models", str(world.models), "--archive", str(world.folder / "archive"))
-    trained = world.command("train", "--from-log", "g", "--config", "tiny", "--epochs", "1", *settings, *place)
+    trained = world.command("retrain", "g", "--config", "tiny", "--epochs", "1", *settings, *place)
     world.command("models", "promote", "g", trained["version"], "--force", "--models", str(world.models))
     until(lambda: bool(worker.said("swapped")), "the worker has heard of the new bundle")
     assert world.command("ask", "g", SUBJECT, RELATION)["model"] == trained["version"]

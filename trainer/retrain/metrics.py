@@ -41,4 +41,6 @@ class TrainingMetrics:
         try:
             start_http_server(port, host, registry=self.registry)
         except OSError as error:
-            raise InputError(f"metrics at {host}:{port}: {error.strerror}; give another --metrics-port") from error
+            raise InputError(
+                f"metrics at {host}:{port}: {error.strerror}; give another retrain.metrics_port"
+            ) from error

@@ -67,7 +67,7 @@ export function open(main, { graph }, signal) {
       emptyState(
         "This graph has no bundle yet.",
         "Facts wait in the log until one is there. To train the first:",
-        "adatkg train --from-log GRAPH --models models",
+        "adatkg retrain GRAPH --models models",
       );
     refill(
       table,

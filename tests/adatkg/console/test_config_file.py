@@ -17,7 +17,7 @@ COMMANDS = {
     "tail": ("tail", "g"),
     "replay": ("replay", "icews14", "--to", "2014-01-02"),
     "worker": ("worker",),
-    "train": ("train", "--from-log", "g"),
+    "retrain": ("retrain", "g"),
     "deadletters list": ("deadletters", "list"),
     "deadletters show": ("deadletters", "show", "0-1"),
     "deadletters retry": ("deadletters", "retry", "0-1"),

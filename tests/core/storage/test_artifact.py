@@ -241,8 +241,10 @@ def interrupt(*_: object, **__: object) -> None:
 @pytest.mark.parametrize(
     ("step", "replace"),
     [
-        *itertools.product(["_storable", "_describe", "_sync", "os.rename"], [False, True]),
-        ("os.replace", True),
+        *itertools.product(
+            ["artifact._storable", "artifact.describe_file", "publishing._sync", "publishing.os.rename"], [False, True]
+        ),
+        ("publishing.os.replace", True),
     ],
 )
 @pytest.mark.parametrize(("blow", "error"), [(fail, AdatkgError), (interrupt, KeyboardInterrupt)])
@@ -259,7 +261,7 @@ def test_a_writer_that_fails_leaves_what_was_there(
         write_artifact(url, "bundle", TENSORS, META)
     before = sorted(tmp_path.rglob("*"))
     with monkeypatch.context() as patch:
-        patch.setattr(f"adatkg_core.storage.artifact.{step}", blow)
+        patch.setattr(f"adatkg_core.storage.{step}", blow)
         with pytest.raises(error):
             write_artifact(url, "bundle", {"new": torch.zeros(3)}, {}, replace=replace)
     assert sorted(tmp_path.rglob("*")) == before
@@ -298,7 +300,7 @@ store.write_artifact(url, "snapshot", {"large": torch.ones(32 * 2**20)}, {"step"
 """
 
 
-@pytest.mark.parametrize(("step", "replace"), [("_describe", False), ("replace", True)])
+@pytest.mark.parametrize(("step", "replace"), [("describe_file", False), ("replace", True)])
 def test_a_writer_killed_in_the_middle_leaves_nothing_visible(tmp_path: Path, step: str, replace: bool) -> None:
     url = tmp_path / "a"
     if replace:

@@ -45,7 +45,7 @@ def train_command(world: World, *more: str) -> list[str]:
     settings = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
     place = ["--models", str(world.models), "--archive", str(world.folder / "archive"), "--config", "tiny"]
     where = ["--bootstrap", world.bootstrap, "--topic-prefix", world.prefix, "--device", "cpu", "--json"]
-    return [sys.executable, "-m", "adatkg", "train", "--from-log", GRAPH, *place, *settings, *where, *more]
+    return [sys.executable, "-m", "adatkg", "retrain", GRAPH, *place, *settings, *where, *more]
 
 
 def start(command: list[str], world: World) -> subprocess.Popen[str]:
@@ -84,7 +84,7 @@ def test_the_same_version_comes_after_a_process_was_killed(world: World, data: D
 def test_a_trainer_on_a_schedule_follows_the_log_and_stops_cleanly(world: World, data: Dataset) -> None:
     world.publish((GRAPH, value) for value in messages(data, 0, 150))
     port = free_port()
-    command = train_command(world, "--epochs", "1", "--every", "1s", "--metrics-port", str(port))
+    command = train_command(world, "--epochs", "1", "--every", "1s", "--set", f"retrain.metrics_port={port}")
     with start(command, world) as process:
         until(lambda: len(announced(world)) == 1, "the first bundle")
         world.publish((GRAPH, value) for value in messages(data, 150))
@@ -173,18 +173,21 @@ def test_a_signal_ends_a_round_that_can_go_on_later(world: World, data: Dataset)
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        (["icews14", "--from-log", "g"], "leave out DATASET"),
-        (["--from-log", "g", "--to", "40"], "leave out DATASET, --to"),
-        (["--from-log", "g", "--every", "soon"], "50000-facts"),
-        (["--from-log", "g", "--slice", "best"], "emerging"),
-        (["icews14", "--every", "6h", "--out", "x"], "belong to --from-log"),
-        ([], "say what to train on"),
+        (["train", "icews14", "--from-log", "g"], "extra argument"),
+        (["train", "--from-log", "g", "--to", "40"], "No such option: --to"),
+        (["train", "--from-log=g", "--every", "soon"], "50000-facts"),
+        (["retrain", "g", "--every", "soon"], "50000-facts"),
+        (["retrain", "g", "--set", "retrain.slice=best"], "emerging"),
+        (["retrain", "g", "--set", "retrain.metrics_port=70000"], "65535"),
+        (["retrain", "g", "--set", "retrain.patience=1"], "metrics_port"),
+        (["train", "icews14", "--every", "6h", "--out", "x"], "No such option: --every"),
+        (["train"], "Missing argument"),
     ],
 )
 def test_wrong_flags_are_refused_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], remedy: str
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["adatkg", "train", "--config", "tiny", *arguments])
+    monkeypatch.setattr("sys.argv", ["adatkg", *arguments, "--config", "tiny"])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2 and remedy in capsys.readouterr().err
