@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -30,6 +28,7 @@ from streams.kafka import Record, Topics, connection_from, ensure_topics, event_
 from streams.settings import StreamSettings
 from streams.worker import Share
 from streams.worker.live_graph import Arrival, Graph
+from tests.support.preloaded import Preloaded
 from tests.support.small_graph import shared_model, small_graph
 
 PATIENCE = 120.0  # seconds for anything that should happen in a few
@@ -42,13 +41,13 @@ Event = tuple[str, bytes]  # the graph that is its key, and the message
 class Worker:
     """A worker process and the lines it logged."""
 
-    process: subprocess.Popen[bytes]
+    process: Preloaded
     logfile: Path
     port: int
 
     def log(self) -> list[dict[str, Any]]:
         """What it logged so far."""
-        lines = self.logfile.read_bytes().splitlines()
+        lines = self.logfile.read_bytes().splitlines() if self.logfile.exists() else []
         return [orjson.loads(line) for line in lines if line.startswith(b"{")]
 
     def said(self, event: str) -> list[dict[str, Any]]:
@@ -141,9 +140,7 @@ class World:
         variables = {f"ADATKG_STREAM_{name}".upper(): str(value) for name, value in values.items()}
         variables |= self.place | {"OMP_NUM_THREADS": "1"}
         logfile = self.folder / f"worker-{len(self.workers)}.log"
-        with logfile.open("wb") as out:
-            command = [sys.executable, "-m", "adatkg", "worker"]
-            process = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | variables)
+        process = Preloaded("worker", env=os.environ | variables, output=logfile)
         self.workers.append(Worker(process, logfile, port))
         return self.workers[-1]
 
