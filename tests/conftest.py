@@ -15,8 +15,14 @@ import pytest
 
 from streams.embedded_broker import Broker
 from tests.support.shared_broker import BrokerDesk, ask_for_broker, chosen_broker
+from tests.support.slow_tests import mark_slow
 
 DESK = pytest.StashKey[BrokerDesk]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What `make test-fast` leaves out has a mark."""
+    config.addinivalue_line("markers", "slow: wants a broker, a container or a browser, or takes long; given by itself")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -38,8 +44,10 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["broker_desk"] = config.stash[DESK].place
 
 
+@pytest.hookimpl(tryfirst=True)  # before those are left out that `-m` does not name
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """There, the long ones come first."""
+    """The long ones come first where several processes share them, and can be left out."""
+    mark_slow(items)
     if hasattr(config, "workerinput"):
         from tests.support.scheduling import by_duration
 
