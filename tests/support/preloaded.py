@@ -21,10 +21,10 @@ class Preloaded:
     start itself is what a test is about is run by `subprocess`.
     """
 
-    def __init__(self, *arguments: str, env: Mapping[str, str], output: Path) -> None:
-        """Both of its streams go to the file `output`."""
+    def __init__(self, *arguments: str, env: Mapping[str, str], output: Path, errors: Path | None = None) -> None:
+        """Its output goes to a file, and so do its errors, to the same one unless they have their own."""
         # A daemon, in Python's words: it is ended with the process of the tests.
-        self._process = _FORK.Process(target=_run, args=(arguments, dict(env), output), daemon=True)
+        self._process = _FORK.Process(target=_run, args=(arguments, dict(env), output, errors), daemon=True)
         self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid
@@ -55,11 +55,9 @@ class Preloaded:
         self.send_signal(signal.SIGKILL)
 
 
-def _run(arguments: tuple[str, ...], env: dict[str, str], output: Path) -> None:
-    file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    os.dup2(file, 1)
-    os.dup2(file, 2)
-    os.close(file)
+def _run(arguments: tuple[str, ...], env: dict[str, str], output: Path, errors: Path | None) -> None:
+    os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 1)
+    os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644) if errors else 1, 2)
     os.environ.clear()
     os.environ.update(env)
     sys.argv = ["adatkg", *arguments]
