@@ -24,7 +24,7 @@ def main() -> None:
     config = Config(
         ModelConfig(dim=256, chain_length=10, layers=2),
         RecallConfig(enabled=False),
-        TrainConfig(epochs=1, batch=1024, unseen=0.0),
+        TrainConfig(epochs=1, batch=1024, strangers=0.0),
     )
     with tempfile.TemporaryDirectory() as folder:
         train(load_dataset("icews14"), config, load_encoder("minilm"), Path(folder))

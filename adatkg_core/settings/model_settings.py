@@ -96,7 +96,7 @@ class TrainConfig:
     alone_weight: float = 0.5
     batch: int = 512
     burn_in: float = 0.1
-    unseen: float = 0.5
+    strangers: float = 0.5
     strangers_below: int = 50
     select: tuple[str, ...] = ("all",)
     valid_every: int = 1
@@ -202,7 +202,7 @@ def _check_ranges(config: Config, where: str) -> None:
             len(train.select) > 0 and set(train.select) <= set(SLICES)
         ),
         "train.burn_in must be in [0, 1) and train.strangers in [0, 1]": (
-            0 <= train.burn_in < 1 and 0 <= train.unseen <= 1
+            0 <= train.burn_in < 1 and 0 <= train.strangers <= 1
         ),
         "train.alone_weight, train.strangers_below and recall.cold_below must not be negative": (
             min(train.alone_weight, train.strangers_below, recall.cold_below) >= 0

@@ -73,9 +73,9 @@ class CachedEncoder:
             with closing(self._connect()) as connection:
                 for start in range(0, len(keys), 500):  # SQLite limits the parameters of a statement
                     chunk = keys[start : start + 500]
-                    scored = ",".join("?" * len(chunk))
+                    wanted = ",".join("?" * len(chunk))
                     for key, blob in connection.execute(
-                        f"SELECT text, vector FROM vectors WHERE text IN ({scored})", chunk
+                        f"SELECT text, vector FROM vectors WHERE text IN ({wanted})", chunk
                     ):
                         if len(blob) == 4 * self.dim:
                             found[key] = np.frombuffer(blob, "<f4")

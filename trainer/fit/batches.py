@@ -39,10 +39,10 @@ def batches(
 
 def with_strangers(state: GraphState, subject: Tensor, ids: Tensor, settings: TrainConfig) -> tuple[Tensor, Tensor]:
     """Some subjects are asked about through an empty row with their name: the queries' rows, and all rows in use."""
-    if settings.protocol == "snapshot" or settings.unseen == 0:
+    if settings.protocol == "snapshot" or settings.strangers == 0:
         return subject, ids
     young = state.tensors["interactions"][subject] < settings.strangers_below
-    strange = (young & (torch.rand(subject.shape[0]).to(state.device) < settings.unseen)).nonzero().squeeze(1)
+    strange = (young & (torch.rand(subject.shape[0]).to(state.device) < settings.strangers)).nonzero().squeeze(1)
     rows = state.entities + torch.arange(strange.shape[0], device=state.device)
     state.reserve(state.entities + strange.shape[0])
     for name in ("text", "cluster"):
