@@ -305,7 +305,7 @@ def test_plotly_comes_compressed_once_and_is_known_again() -> None:
 
 
 def test_only_files_of_the_page_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert FOLDER.parent.name == "streams"
+    assert FOLDER.parent.name == "dashboard"
     page = tmp_path / "static"
     page.mkdir()
     (page / "index.html").write_text("<!doctype html>")
