@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing.connection import Client, Listener
@@ -83,7 +84,9 @@ class BrokerDesk:
 
     def _begin(self) -> tuple[str, str]:
         try:
-            return "runs", self._running.enter_context(self._start())
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # here nobody gathers what a client's import says
+                return "runs", self._running.enter_context(self._start())
         except pytest.skip.Exception as error:
             return "skip", str(error)
         except (Exception, pytest.fail.Exception) as error:

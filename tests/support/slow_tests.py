@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 import pytest
 
-# A test is slow that has one of these fixtures, in whatever way, or lies in one of these places.
-COSTLY = {"bootstrap", "private_broker", "secured", "browser", "engine", "live", "benchmark_data"}
+# A test is slow that has one of these fixtures, in whatever way, or lies in one of these places; a single one that
+# takes seconds says so by `@pytest.mark.slow`.
+COSTLY = {"bootstrap", "private_broker", "secured", "browser", "engine", "live", "minilm", "benchmark_data"}
 SLOW = (
+    "tests/adatkg/commands/test_train_evaluate.py",
     "tests/browser/",
     "tests/containers/",
     "tests/end_to_end/",
@@ -16,6 +18,7 @@ SLOW = (
     "tests/docs/test_site.py",
     "tests/packaging/test_package.py",
     "tests/streams/embedded_broker/test_broker.py",
+    "tests/trainer/fit/test_loop.py",
 )
 
 
