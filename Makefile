@@ -10,7 +10,7 @@ PROCESSES ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 7 ? n + 1 : 8
 # The build of torch: cpu is small, cuda is large, auto takes cpu where there is no NVIDIA driver and it can be had.
 TORCH ?= auto
 
-.PHONY: setup demo test lint format bench docs reference check-bounds release clean
+.PHONY: setup demo test test-fast lint format bench docs reference check-bounds release clean
 
 setup: $(STAMP)
 
@@ -27,6 +27,11 @@ demo: $(STAMP)
 
 test: lint
 	$(BIN)/pytest -q -n $(PROCESSES)
+
+# What can be run between two edits: no linters, and no test that wants a broker, a container or a browser, or trains for
+# long. tests/support/slow_tests.py says how these are known.
+test-fast: $(STAMP)
+	$(BIN)/pytest -q -n $(PROCESSES) -m "not slow"
 
 lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)

@@ -14,6 +14,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 
 from streams.embedded_broker import Broker
+from tests.support.shared_broker import BrokerDesk, ask_for_broker, chosen_broker
+from tests.support.slow_tests import mark_slow
+
+DESK = pytest.StashKey[BrokerDesk]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What `make test-fast` leaves out has a mark."""
+    config.addinivalue_line("markers", "slow: wants a broker, a container or a browser, or takes long; given by itself")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -25,8 +34,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Sharing(config, log)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """They share one broker too."""
+    config = node.config
+    if DESK not in config.stash:
+        config.stash[DESK] = BrokerDesk(chosen_broker)
+        config.add_cleanup(config.stash[DESK].close)
+    node.workerinput["broker_desk"] = config.stash[DESK].place
+
+
+@pytest.hookimpl(tryfirst=True)  # before those are left out that `-m` does not name
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """There, the long ones come first."""
+    """The long ones come first where several processes share them, and can be left out."""
+    mark_slow(items)
     if hasattr(config, "workerinput"):
         from tests.support.scheduling import by_duration
 
@@ -43,34 +64,15 @@ def benchmark_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def bootstrap(pytestconfig: pytest.Config) -> Iterator[str]:
     """Address of a broker for all tests: that of `ADATKG_BOOTSTRAP`, or one that lives as long as they run."""
     if given := os.environ.get("ADATKG_BOOTSTRAP"):
         yield given
-        return
-    kind = os.environ.get("ADATKG_TEST_BROKER", "embedded")
-    if kind not in BROKERS:
-        pytest.exit(f"ADATKG_TEST_BROKER is {kind!r}: use one of {', '.join(BROKERS)}", returncode=2)
-    yield from BROKERS[kind](tmp_path_factory.mktemp("broker"))
-
-
-def _embedded(folder: Path) -> Iterator[str]:
-    broker = Broker(folder, port=0)
-    broker.start(timeout=180)  # each process starts one, all at once
-    yield broker.bootstrap
-    broker.stop()
-
-
-def _container(folder: Path) -> Iterator[str]:
-    from tests.support.docker_engine import build_kafka_image, kafka_container, require_engine
-
-    require_engine()
-    with kafka_container(build_kafka_image(folder)) as address:
-        yield address
-
-
-# What ADATKG_TEST_BROKER may say; each gets an empty folder and yields the address while it runs.
-BROKERS: dict[str, Callable[[Path], Iterator[str]]] = {"embedded": _embedded, "container": _container}
+    elif hasattr(pytestconfig, "workerinput"):
+        yield ask_for_broker(pytestconfig.workerinput["broker_desk"])
+    else:
+        with chosen_broker() as address:
+            yield address
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def train(
     models: Annotated[
         str | None, typer.Option(help="Model store that the bundle goes into, as the present one of --graph.")
     ] = None,
-    graph: Annotated[str | None, typer.Option(help="The graph it answers for, with --models.")] = None,
+    graph: Annotated[str | None, typer.Option(help="With --models: whom it answers for.")] = None,
     config: ModelConfigOption = None,
     epochs: EpochsOption = None,
     last: Annotated[
@@ -102,10 +102,10 @@ def train(
     work: Annotated[
         Path | None, typer.Option(help="Folder of the unfinished run. [default: beside the bundle]")
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Overwrite a bundle that is already there.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Overwrite a bundle.")] = False,
     bootstrap: BootstrapOption = None,
     offline: Annotated[
-        bool, typer.Option("--offline", help="With --models: change only the store, and tell no running worker.")
+        bool, typer.Option("--offline", help="Tell no running worker of it.")
     ] = False,
     json: JsonFlag = False,
 ) -> None:

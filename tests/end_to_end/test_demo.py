@@ -34,6 +34,7 @@ from adatkg_core.runtime import Stop
 from streams.embedded_broker import Broker
 from streams.kafka import Connection, Topics, open_log
 from tests.support.asking import ask_in_every_form
+from tests.support.preloaded import Preloaded
 
 PATIENCE = 280.0  # seconds for a run, on a machine that does other things too
 FIRST, LAST = 8, 15
@@ -81,8 +82,15 @@ def start(folder: Path, *arguments: str, terminal: int | None = None) -> Demo:
     command += ["--headless"] if terminal is None else []
     with log.open("wb") as file:
         errors = file if terminal is None else terminal
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors)
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=errors, preexec_fn=_hear_hangups
+        )
     return Demo(process, mark, log)
+
+
+def _hear_hangups() -> None:
+    """Also where the tests were started by nohup, whose ears are inherited."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def processes_with(mark: str) -> list[str]:
@@ -267,11 +275,12 @@ def test_wrong_input_is_exit_code_2_with_the_remedy_and_nothing_runs_on(tmp_path
     (tmp_path / "file").write_text("important")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "demo.json").write_text('{"from": 3, "to": 5, "config": "demo"}')
-    demo = start(tmp_path, *(argument.format(tmp_path) for argument in arguments))
-    out, _ = demo.process.communicate(timeout=PATIENCE)
-    assert (demo.process.returncode, out) == (2, b"")
-    assert remedy in demo.log.read_text() and "Traceback" not in demo.log.read_text()
-    demo.assert_nothing_is_left()
+    mark, out, log = uuid.uuid4().hex, tmp_path / "out", tmp_path / "log"
+    words = ("demo", "--json", "--headless", *(argument.format(tmp_path) for argument in arguments))
+    process = Preloaded(*words, env=os.environ | {"DEMO_MARK": mark}, output=out, errors=log)
+    assert (process.wait(PATIENCE), out.read_bytes()) == (2, b"")
+    assert remedy in log.read_text() and "Traceback" not in log.read_text()
+    assert processes_with(mark) == []
     assert (tmp_path / "file").read_text() == "important"
 
 

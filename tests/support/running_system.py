@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -29,6 +27,7 @@ from streams.embedded_broker import choose_port
 from streams.kafka import Record, Topics, connection_from, ensure_topics, event_log, open_log, partition_of
 from streams.settings import StreamSettings
 from streams.worker import Arrival, LiveGraph, Share
+from tests.support.preloaded import Preloaded
 from tests.support.small_graph import shared_model, small_graph
 
 PATIENCE = 120.0  # seconds for anything that should happen in a few
@@ -41,13 +40,13 @@ Event = tuple[str, bytes]  # the graph that is its key, and the message
 class Worker:
     """A worker process and the lines it logged."""
 
-    process: subprocess.Popen[bytes]
+    process: Preloaded
     logfile: Path
     port: int
 
     def log(self) -> list[dict[str, Any]]:
         """What it logged so far."""
-        lines = self.logfile.read_bytes().splitlines()
+        lines = self.logfile.read_bytes().splitlines() if self.logfile.exists() else []
         return [orjson.loads(line) for line in lines if line.startswith(b"{")]
 
     def said(self, event: str) -> list[dict[str, Any]]:
@@ -140,9 +139,7 @@ class World:
         variables = {f"ADATKG_STREAM_{name}".upper(): str(value) for name, value in values.items()}
         variables |= self.place | {"OMP_NUM_THREADS": "1"}
         logfile = self.folder / f"worker-{len(self.workers)}.log"
-        with logfile.open("wb") as out:
-            command = [sys.executable, "-m", "adatkg", "worker"]
-            process = subprocess.Popen(command, stdout=out, stderr=out, env=os.environ | variables)
+        process = Preloaded("worker", env=os.environ | variables, output=logfile)
         self.workers.append(Worker(process, logfile, port))
         return self.workers[-1]
 

@@ -42,6 +42,7 @@ def test_of_thousands_of_relations_that_share_their_letters_one_is_still_found()
     assert many.nearest("send goods by way of depot 4711")[0] == "sends goods by way of depot 4711 to"
 
 
+@pytest.mark.slow
 def test_every_process_suggests_the_same() -> None:
     program = (
         "from adatkg_core.state.relations import Relations; from adatkg_core.datasets import load_dataset;"

@@ -300,6 +300,7 @@ store.write_artifact(url, "snapshot", {"large": torch.ones(32 * 2**20)}, {"step"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "replace"), [("describe_file", False), ("replace", True)])
 def test_a_writer_killed_in_the_middle_leaves_nothing_visible(tmp_path: Path, step: str, replace: bool) -> None:
     url = tmp_path / "a"

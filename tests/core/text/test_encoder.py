@@ -69,6 +69,7 @@ def test_minilm_vectors_do_not_depend_on_the_batch(minilm: TextEncoder, names: l
     assert torch.equal(minilm.encode(sample[:7]), alone[:7])
 
 
+@pytest.mark.slow
 def test_an_encoder_that_was_loaded_at_once_has_nothing_left_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = load_encoder("minilm", cache=None, at_once=True)
 
@@ -181,6 +182,7 @@ encoder_cache.CachedEncoder(Encoder(16), folder, key="shared").encode(texts)
 """
 
 
+@pytest.mark.slow
 def test_processes_share_a_cache_and_one_may_be_killed(tmp_path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", _WRITER, str(tmp_path), role]) for role in ("victim", "other")]
     assert [writer.wait(120) for writer in writers] == [-signal.SIGKILL, 0]

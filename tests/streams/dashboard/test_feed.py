@@ -320,17 +320,16 @@ def test_memory_does_not_grow_with_the_stream() -> None:
             scored = [ScoredAnswer(10 * i + j, "a", 1.0, None) for j in range(10)]
             asked = (answered(10 * i + j, f"e{(10 * i + j) % 999}", time=i) for j in range(10))
             watched.take([batch(*asked, scored=scored, graph=graph)])
-            if i % 5 == 0:
-                watched.flush()
-                watched.sample(float(i))
+            watched.flush()
+            watched.sample(float(i))
 
     watched = feed(**{f"g{i}": look() for i in range(50)})
     watched.traces = Traces(points=20, all_points=2_000, open=500)
     tracemalloc.start()
     try:
-        play(watched, 0, 3_500)
+        play(watched, 0, HISTORY + 50)
         before = tracemalloc.get_traced_memory()[0]
-        play(watched, 3_500, 7_000)
+        play(watched, HISTORY + 50, HISTORY + 350)
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()

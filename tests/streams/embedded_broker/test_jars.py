@@ -108,6 +108,7 @@ def test_without_a_network_the_missing_jar_is_named(cache: Path) -> None:
         ensure_jars()
 
 
+@pytest.mark.slow
 def test_processes_that_fetch_at_once_do_not_disturb_each_other(cache: Path, repository: Path) -> None:
     for path in cache.iterdir():
         path.unlink()

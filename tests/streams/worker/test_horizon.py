@@ -145,6 +145,7 @@ def logs(draw: st.DrawFn) -> list[Event]:
     return log
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(logs())
 def test_marks_and_ends_are_those_of_the_definition(log: list[Event]) -> None:
@@ -158,6 +159,7 @@ def test_marks_and_ends_are_those_of_the_definition(log: list[Event]) -> None:
     assert score.scores()["all"]["count"] == sum(len(told.scored) for told in wanted)
 
 
+@pytest.mark.slow
 def test_the_generated_logs_hold_every_kind_of_end() -> None:
     """Else the test above would say nothing."""
     seen: set[str] = set()
