@@ -104,9 +104,7 @@ def train(
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite a bundle.")] = False,
     bootstrap: BootstrapOption = None,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Tell no running worker of it.")
-    ] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Tell no running worker of it.")] = False,
     json: JsonFlag = False,
 ) -> None:
     """Train on a data set and write the bundle; run again after a kill, it goes on to the same result.

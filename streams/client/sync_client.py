@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
 from itertools import islice
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from adatkg_core.events import Fact, Source
-from adatkg_core.messages import NEXT, Prediction
+from adatkg_core.events import Fact
+from adatkg_core.messages import Prediction
 from streams.client.client import AT_ONCE, Client, Predictions
 from streams.kafka import Connection, Topics
 
 T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def _waiting(
+    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[SyncClient, P], T]:
+    """A method of the client as one of the client below, which takes the same and waits for the result."""
+
+    @functools.wraps(method)
+    def wait(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._wait(method(self._client, *args, **kwargs))
+
+    return wait
 
 
 class SyncClient:
@@ -65,29 +79,8 @@ class SyncClient:
         """Follow the predictions of a graph, or of all, until the client is closed; each comes once."""
         return SyncPredictions(self, self._client.predictions(graph, from_beginning=from_beginning))
 
-    def ask(
-        self,
-        graph: str,
-        *,
-        relation: str,
-        subject: str | None = None,
-        object: str | None = None,
-        time: int | str = NEXT,
-        k: int = 10,
-        timeout: float = 30.0,
-    ) -> Prediction:
-        """Send a query and wait for its answer; give `subject` or `object`, the other is what is asked for.
-
-        Raises InputError when the query is refused, here or by the worker, and NoAnswer when no answer comes.
-        """
-        asked = self._client.ask(
-            graph, relation=relation, subject=subject, object=object, time=time, k=k, timeout=timeout
-        )
-        return self._wait(asked)
-
-    def publish_fact(self, graph: str, s: str, r: str, o: str, t: int | str) -> Source:
-        """Append a fact to a graph's log; when this returns it is there to stay, at this place."""
-        return self._wait(self._client.publish_fact(graph, s, r, o, t))
+    ask = _waiting(Client.ask)
+    publish_fact = _waiting(Client.publish_fact)
 
     def publish_facts(self, graph: str, facts: Iterable[Fact | tuple[str, str, str, int | str]]) -> int:
         """Append facts in their order and say how many; at one that is unusable it stops, those before it stay."""
