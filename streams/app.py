@@ -18,7 +18,7 @@ from faust.types import TP
 from faust.web import Request, Response, View
 
 from streams.dashboard import Dashboard, Feed
-from streams.kafka import Connection, Sender, Topics
+from streams.kafka import Connection, Producer, Topics
 from streams.settings import StreamSettings
 from streams.worker import (
     CONTENT_TYPE,
@@ -32,8 +32,8 @@ from streams.worker import (
     Metrics,
     ModelSwap,
     Publisher,
+    Replica,
     Retry,
-    Share,
     Worker,
     undeliverable,
 )
@@ -51,7 +51,7 @@ def create_app(
 
     `on_stopped` is called when all that can be saved is saved, before Faust takes its leave of the brokers.
     """
-    share = Share(settings.replica, settings.replicas)
+    share = Replica(settings.replica, settings.replicas)
     group = f"{settings.group}-{share.name}" if share.name else settings.group
     app = _faust_app(group, settings, connection)
 
@@ -64,7 +64,7 @@ def create_app(
     inspector = Inspector(host, device)
     intake = Intake(settings, highwater)
     feed = Feed(inspector.timed_status, intake.lag) if settings.web_port else None
-    sender = Sender(connection, partial(undeliverable, topics))
+    sender = Producer(connection, partial(undeliverable, topics))
     publisher = Publisher(topics, sender, metrics, [feed.take] if feed else [])
     checkpointer = Checkpointer(settings, device, host, loader, publisher, metrics)
     worker = Worker(intake, device, host, publisher, checkpointer)

@@ -10,8 +10,8 @@ from aiohttp import web
 
 from adatkg_core.storage import ModelStore, bundle_rows
 from streams.dashboard.http import Problem, as_json, body_of, number_of
-from streams.dashboard.security import Guard
-from streams.dashboard.timeouts import Patience
+from streams.dashboard.security import Security
+from streams.dashboard.timeouts import Timeouts
 from streams.dead_letters import DeadLetter, DeadLetters, open_outbox, ready
 from streams.kafka import Connection, Topics
 from streams.promotion import Tell, promote, roll_back, teller
@@ -22,11 +22,11 @@ TEXT = 2_000  # characters of a dead letter
 log = structlog.get_logger()
 
 
-class Keeping:
+class AdminApi:
     """Shows models and dead letters to all, and lets those with the token change them."""
 
     def __init__(
-        self, connection: Connection, topics: Topics, store: ModelStore, guard: Guard, patience: Patience
+        self, connection: Connection, topics: Topics, store: ModelStore, guard: Security, patience: Timeouts
     ) -> None:
         self._connection, self._topics, self._store = connection, topics, store
         self._guard, self._patience = guard, patience

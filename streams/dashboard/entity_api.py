@@ -17,7 +17,7 @@ from streams.client import Client, NoAnswer
 from streams.dashboard.feed import Feed
 from streams.dashboard.http import Problem, as_json, body_of, not_here, number_of
 from streams.dashboard.name_search import NameIndex
-from streams.dashboard.timeouts import Patience
+from streams.dashboard.timeouts import Timeouts
 from streams.kafka import Connection, Topics
 from streams.worker import Inspector
 
@@ -29,7 +29,7 @@ MOST_NAMES = MOST_K = 50
 NEAREST = 6  # names that one may have meant instead
 
 
-class Entities:
+class EntityApi:
     """Finds names, shows entities, and asks the stream what it expects of them."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Entities:
         store: ModelStore,
         inspector: Inspector,
         feed: Feed,
-        patience: Patience,
+        patience: Timeouts,
     ) -> None:
         self._connection, self._topics, self._store = connection, topics, store
         self._inspector, self._feed, self._patience = inspector, feed, patience

@@ -28,7 +28,7 @@ class Point:
     truths: int = 0
 
 
-class Traces:
+class EntityHistory:
     """A ring of points for each entity that was asked about lately."""
 
     def __init__(self, points: int = POINTS, all_points: int = ALL_POINTS, open: int = OPEN) -> None:

@@ -49,7 +49,7 @@ class Reader:
         return taken
 
 
-class Broadcast:
+class EventStream:
     """Gives every message to all who listen, and waits for nobody."""
 
     def __init__(self, readers: int = READERS, backlog: int = BACKLOG) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 import orjson
 import structlog
 
-from streams.dashboard.entity_history import Traces
-from streams.dashboard.event_stream import Broadcast
+from streams.dashboard.entity_history import EntityHistory
+from streams.dashboard.event_stream import EventStream
 from streams.dashboard.latency import Latency
-from streams.dashboard.recent_predictions import Latest, Row
+from streams.dashboard.recent_predictions import RecentPredictions, Row
 from streams.worker import SLICES, BatchResult, GraphStatus, Scores
 
 HISTORY = 600  # samples, one a second
@@ -39,7 +39,7 @@ class Feed:
     def __init__(self, statuses: Callable[[], Awaitable[Looks]], lag: Callable[[], int | None]) -> None:
         """`statuses` asks the device what there is to see, `lag` says how many events wait."""
         self._ask, self._lag = statuses, lag
-        self.broadcast, self.latest, self.traces = Broadcast(), Latest(), Traces()
+        self.broadcast, self.latest, self.traces = EventStream(), RecentPredictions(), EntityHistory()
         self._latency = Latency()
         self.statuses: dict[str, GraphStatus] = {}
         self.history: deque[bytes] = deque(maxlen=HISTORY)  # samples as JSON

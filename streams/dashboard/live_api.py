@@ -13,7 +13,7 @@ from streams.dashboard.feed import Feed
 from streams.dashboard.http import Problem, as_json, not_here
 from streams.dashboard.security import HEADERS
 from streams.dashboard.static_files import PLOTLY, Plotly, page_file
-from streams.dashboard.timeouts import Patience
+from streams.dashboard.timeouts import Timeouts
 from streams.settings import StreamSettings
 
 HEARTBEAT = 15.0  # seconds without anything to tell
@@ -22,11 +22,11 @@ GOODBYE = 0.5  # seconds for those who watch to take their leave when the worker
 EVENTS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-class Watching:
+class LiveApi:
     """The files, the overview, the latest predictions, and the stream of events."""
 
     def __init__(
-        self, settings: StreamSettings, group: str, feed: Feed, patience: Patience, ready: Callable[[], bool]
+        self, settings: StreamSettings, group: str, feed: Feed, patience: Timeouts, ready: Callable[[], bool]
     ) -> None:
         self._worker = {"group": group, "replica": settings.replica, "replicas": settings.replicas}
         self._worker |= {"started": round(time.time(), 3), "changes": bool(settings.web_token)}

@@ -17,7 +17,7 @@ TRUTHS = 20  # of one row
 Row = dict[str, Any]
 
 
-class Latest:
+class RecentPredictions:
     """Rows in bounded memory: a few of each graph, and those that a page was shown."""
 
     def __init__(self) -> None:

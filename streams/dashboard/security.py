@@ -35,7 +35,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 log = structlog.get_logger()
 
 
-class Guard:
+class Security:
     """The rules of one worker's settings."""
 
     def __init__(self, settings: StreamSettings) -> None:

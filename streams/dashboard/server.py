@@ -7,12 +7,12 @@ from collections.abc import Callable
 from aiohttp import web
 
 from adatkg_core.storage import ModelStore
-from streams.dashboard.admin_api import Keeping
-from streams.dashboard.entity_api import Entities
+from streams.dashboard.admin_api import AdminApi
+from streams.dashboard.entity_api import EntityApi
 from streams.dashboard.feed import Feed
-from streams.dashboard.live_api import Watching
-from streams.dashboard.security import Guard
-from streams.dashboard.timeouts import Patience
+from streams.dashboard.live_api import LiveApi
+from streams.dashboard.security import Security
+from streams.dashboard.timeouts import Timeouts
 from streams.kafka import Connection, Topics
 from streams.settings import StreamSettings
 from streams.worker import Inspector
@@ -31,10 +31,10 @@ class Dashboard:
         feed: Feed,
         ready: Callable[[], bool],
     ) -> None:
-        self._guard, self._patience, store = Guard(settings), Patience(), ModelStore(settings.models)
-        self._watching = Watching(settings, group, feed, self._patience, ready)
-        self._entities = Entities(connection, topics, store, inspector, feed, self._patience)
-        self._keeping = Keeping(connection, topics, store, self._guard, self._patience)
+        self._guard, self._patience, store = Security(settings), Timeouts(), ModelStore(settings.models)
+        self._watching = LiveApi(settings, group, feed, self._patience, ready)
+        self._entities = EntityApi(connection, topics, store, inspector, feed, self._patience)
+        self._keeping = AdminApi(connection, topics, store, self._guard, self._patience)
 
     def add_to(self, app: web.Application) -> None:
         """Add routes and guard to the web application before it starts."""

@@ -15,7 +15,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Patience:
+class Timeouts:
     """Threads for what blocks, and an end to all waiting when the worker ends."""
 
     def __init__(self) -> None:

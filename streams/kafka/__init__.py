@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streams.kafka.headers import header
     from streams.kafka.log_reader import LogReader, Record, open_log
     from streams.kafka.partitions import partition_of
-    from streams.kafka.producer import Message, Sender
+    from streams.kafka.producer import Message, Producer
     from streams.kafka.topics import (
         BOOTSTRAP_MS,
         LARGEST_MESSAGE,
@@ -47,7 +47,7 @@ _HOME = {
     "streams.kafka.partitions": ("partition_of",),
     "streams.kafka.producer": (
         "Message",
-        "Sender",
+        "Producer",
     ),
     "streams.kafka.topics": (
         "BOOTSTRAP_MS",
@@ -68,8 +68,8 @@ __all__ = [
     "EventLog",
     "LogReader",
     "Message",
+    "Producer",
     "Record",
-    "Sender",
     "Topics",
     "announce",
     "check_entry",

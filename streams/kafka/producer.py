@@ -41,7 +41,7 @@ class Message:
         return 64 + len(self.key or b"") + len(self.value or b"") + sum(len(n) + len(v) for n, v in self.headers)
 
 
-class Sender:
+class Producer:
     """A producer that never gives up: a message handed over is delivered at least once while the worker lives."""
 
     def __init__(self, connection: Connection, too_large: TooLarge | None = None) -> None:

@@ -14,7 +14,7 @@ from streams.worker.loader import Loader
 from streams.worker.metrics import CONTENT_TYPE, Metrics
 from streams.worker.model_swap import ModelSwap
 from streams.worker.publisher import Observer, Publisher, undeliverable
-from streams.worker.replica import Share
+from streams.worker.replica import Replica
 from streams.worker.retry import Retry
 from streams.worker.worker import Worker
 
@@ -38,10 +38,10 @@ __all__ = [
     "Observer",
     "Publisher",
     "Rejected",
+    "Replica",
     "Retry",
     "ScoredAnswer",
     "Scores",
-    "Share",
     "Worker",
     "undeliverable",
 ]

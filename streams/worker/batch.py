@@ -14,8 +14,8 @@ from adatkg_core.events import Fact, Ranking, Tick
 from adatkg_core.messages import Question, Reason, Unusable, decode_event, encode_prediction
 from adatkg_core.storage import Bundle
 from streams.worker.arrival import Arrival
-from streams.worker.live_score import Prequential, ScoredAnswer
-from streams.worker.replica import Share
+from streams.worker.live_score import LiveScore, ScoredAnswer
+from streams.worker.replica import Replica
 
 DEPTH = 50  # how far down a ranking is remembered, to be scored when the answer comes
 SCORED = 2_000  # answers of a batch that are reported
@@ -71,8 +71,8 @@ class Answering(Protocol):
     name: str
     bundle: Bundle
     engine: Engine
-    share: Share
-    score: Prequential
+    share: Replica
+    score: LiveScore
     heuristic: bool
     known_through: int | None
 

@@ -20,7 +20,7 @@ from streams.worker.batch import BatchResult, Rejected
 from streams.worker.catch_up import CatchUp
 from streams.worker.hosted_graph import HostedGraph
 from streams.worker.loader import Loader
-from streams.worker.replica import Share
+from streams.worker.replica import Replica
 from streams.worker.retry import Retry
 
 LOOK_AGAIN = 5.0  # seconds until the store is asked again for a graph's first model
@@ -50,7 +50,7 @@ class Capture:
 class GraphHost:
     """Loads a graph when its first event comes, lets it catch up, and hands it what is delivered."""
 
-    def __init__(self, loader: Loader, catch_up: CatchUp, share: Share, retry: Retry) -> None:
+    def __init__(self, loader: Loader, catch_up: CatchUp, share: Replica, retry: Retry) -> None:
         self._loader, self._catch_up, self._share, self._retry = loader, catch_up, share, retry
         self._partitions: dict[int, _Partition] = {}
 

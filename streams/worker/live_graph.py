@@ -11,8 +11,8 @@ from adatkg_core.text import TextEncoder
 from streams.settings import StreamSettings
 from streams.worker.arrival import Arrival
 from streams.worker.batch import Batch, BatchResult
-from streams.worker.live_score import Prequential
-from streams.worker.replica import Share
+from streams.worker.live_score import LiveScore
+from streams.worker.replica import Replica
 
 
 class LiveGraph:
@@ -24,7 +24,7 @@ class LiveGraph:
         bundle: Bundle,
         encoder: TextEncoder,
         settings: StreamSettings,
-        share: Share,
+        share: Replica,
         saved: Saved | None = None,
     ) -> None:
         """From what was saved, or from nothing."""
@@ -32,7 +32,7 @@ class LiveGraph:
         self.name, self.bundle, self.share = name, bundle, share
         self.engine: Engine = bundle.engine(encoder, late=settings.late, max_jump=settings.max_jump, snapshot=snapshot)
         self.known_through = saved.known_through if saved else None
-        self.score = Prequential(horizon=settings.horizon)
+        self.score = LiveScore(horizon=settings.horizon)
         self.heuristic = settings.heuristic and keeps_counts(self.engine.state)
 
     @property

@@ -23,7 +23,7 @@ _STALE = 64  # ends that may be in the heap though their queries are gone
 Scores = dict[str, dict[str, float | int | None]]  # of each slice: mrr, hits, and over how many
 
 
-class Prequential:
+class LiveScore:
     """MRR and hits over a sliding window of queries whose answer came later as a fact.
 
     A query about a time is marked by the facts of that time that come after it. One about the next time is marked by

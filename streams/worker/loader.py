@@ -13,7 +13,7 @@ from adatkg_core.storage import Bundle, ModelStore, Saved, SnapshotStore, resolv
 from adatkg_core.text import TextEncoder, load_encoder
 from streams.settings import StreamSettings
 from streams.worker.live_graph import LiveGraph
-from streams.worker.replica import Share
+from streams.worker.replica import Replica
 
 log = structlog.get_logger()
 
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 class Loader:
     """Reads and writes the stores for one worker."""
 
-    def __init__(self, settings: StreamSettings, share: Share) -> None:
+    def __init__(self, settings: StreamSettings, share: Replica) -> None:
         self._settings, self._share = settings, share
         self._device = resolve_device(settings.device)
         self._models = ModelStore(settings.models)

@@ -8,7 +8,7 @@ import structlog
 
 from adatkg_core.messages import Reason
 from streams.dead_letters import dead_letter_headers
-from streams.kafka import Message, Sender, Topics
+from streams.kafka import Message, Producer, Topics
 from streams.worker.batch import BatchResult, Rejected
 from streams.worker.metrics import Metrics
 
@@ -30,7 +30,7 @@ def undeliverable(topics: Topics, topic: str, message: Message) -> tuple[str, in
 class Publisher:
     """Hands on what came of each batch, in log order."""
 
-    def __init__(self, topics: Topics, sender: Sender, metrics: Metrics, observers: Sequence[Observer] = ()) -> None:
+    def __init__(self, topics: Topics, sender: Producer, metrics: Metrics, observers: Sequence[Observer] = ()) -> None:
         self._topics, self._sender, self._metrics, self._observers = topics, sender, metrics, observers
 
     async def start(self) -> None:

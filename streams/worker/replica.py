@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Share:
+class Replica:
     """Replica `replica` of `replicas`, counted from 1."""
 
     replica: int = 1

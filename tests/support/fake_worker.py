@@ -24,8 +24,8 @@ from streams.worker import (
     Metrics,
     Observer,
     Publisher,
+    Replica,
     Retry,
-    Share,
     Worker,
 )
 from tests.support.small_graph import shared_model, small_graph
@@ -61,7 +61,7 @@ def settings_with_model(folder: Path, **options: Any) -> StreamSettings:
 
 
 def host_of(settings: StreamSettings, log: NoLog | None = None) -> GraphHost:
-    share = Share(settings.replica, settings.replicas)
+    share = Replica(settings.replica, settings.replicas)
     return GraphHost(Loader(settings, share), log or NoLog("first"), share, Retry())
 
 
@@ -129,7 +129,7 @@ class FakeWorker:
     def __init__(self, settings: StreamSettings, observers: Sequence[Observer] = ()) -> None:
         outbox: Any = Outbox()
         self.outbox, self.metrics, self.device = outbox, Metrics(), DeviceThread()
-        self.share, self.retry = Share(settings.replica, settings.replicas), Retry()
+        self.share, self.retry = Replica(settings.replica, settings.replicas), Retry()
         self.loader = Loader(settings, self.share)
         self.host = GraphHost(self.loader, NoLog("first"), self.share, self.retry)
         self.intake = Intake(settings, lambda _: None)

@@ -26,7 +26,7 @@ from adatkg_core.text import load_encoder
 from streams.embedded_broker import choose_port
 from streams.kafka import Record, Topics, connection_from, ensure_topics, event_log, open_log, partition_of
 from streams.settings import StreamSettings
-from streams.worker import Arrival, LiveGraph, Share
+from streams.worker import Arrival, LiveGraph, Replica
 from tests.support.preloaded import Preloaded
 from tests.support.small_graph import shared_model, small_graph
 
@@ -235,7 +235,7 @@ def small_bundle() -> Bundle:
 
 def offline(bundle: Bundle, events: Sequence[Event]) -> dict[str, dict[str, Any]]:
     """What the engine says with this bundle to a log of just these events, by query."""
-    graph = LiveGraph("g", bundle, load_encoder("hash:24"), StreamSettings(), Share())
+    graph = LiveGraph("g", bundle, load_encoder("hash:24"), StreamSettings(), Replica())
     arrivals = [Arrival(Source(0, i), 0.0, b"g", value) for i, (_, value) in enumerate(events)]
     answers = [orjson.loads(one.body) for one in graph.apply(arrivals).answered]
     return {answer["query"]["id"]: answer for answer in answers}

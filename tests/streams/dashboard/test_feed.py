@@ -16,14 +16,14 @@ from adatkg_core.clock import Clock
 from adatkg_core.events import Answer, Query, Ranking, Source
 from adatkg_core.messages import Question
 from streams.dashboard import Feed
-from streams.dashboard.entity_history import Traces
-from streams.dashboard.event_stream import HEARTBEAT, Broadcast
+from streams.dashboard.entity_history import EntityHistory
+from streams.dashboard.event_stream import HEARTBEAT, EventStream
 from streams.dashboard.feed import DEAD_LETTERS, HISTORY, PREDICTIONS, SAMPLED
 from streams.dashboard.latency import MOST, WINDOW, Latency
 from streams.dashboard.name_search import NameIndex
-from streams.dashboard.recent_predictions import GRAPHS, ROWS, SHOWN, TRUTHS, Latest
+from streams.dashboard.recent_predictions import GRAPHS, ROWS, SHOWN, TRUTHS, RecentPredictions
 from streams.worker import Answered, Arrival, BatchResult, GraphStatus, Rejected, ScoredAnswer
-from streams.worker.live_score import Prequential
+from streams.worker.live_score import LiveScore
 
 
 def answered(
@@ -58,7 +58,7 @@ def batch(
 
 
 def look(version: str = "v1", watermark: int = 3) -> GraphStatus:
-    score = Prequential()
+    score = LiveScore()
     return GraphStatus(10, 2, 1, watermark, "1970-01-04", version, score.scores(), score.heuristic_scores(), 14, 0)
 
 
@@ -96,7 +96,7 @@ async def told(watched: Feed, work: Any) -> list[tuple[str, dict[str, Any]]]:
 
 
 def test_a_trace_follows_an_entity_and_knows_how_well_it_was_answered() -> None:
-    traces = Traces()
+    traces = EntityHistory()
     asked = [answered(1, time=1), answered(2, time=1), answered(3, time=2, interactions=4)]
     traces.answered("g", asked, "v")
     traces.marked(
@@ -117,14 +117,14 @@ def test_a_trace_follows_an_entity_and_knows_how_well_it_was_answered() -> None:
 
 
 def test_a_trace_shows_where_another_version_took_over() -> None:
-    traces = Traces()
+    traces = EntityHistory()
     traces.answered("g", [answered(1, time=1)], "first")
     traces.answered("g", [answered(2, time=1), answered(3, time=1)], "second")
     assert [point["model"] for point in traces.trace("g", "e", None)] == ["first", "second"]
 
 
 def test_traces_hold_no_more_however_long_the_stream() -> None:
-    traces = Traces(points=10, all_points=100, open=50)
+    traces = EntityHistory(points=10, all_points=100, open=50)
     for i in range(3_000):
         traces.answered("g", [answered(i, f"e{i % 40}", time=i), answered(i + 100_000, "busy", time=i)], "v")
         assert traces.points <= 100
@@ -135,7 +135,7 @@ def test_traces_hold_no_more_however_long_the_stream() -> None:
 
 
 def test_a_truth_that_comes_after_its_answer_was_pushed_out_is_harmless() -> None:
-    traces = Traces(points=2, all_points=4, open=1)
+    traces = EntityHistory(points=2, all_points=4, open=1)
     traces.answered("g", [answered(1, time=1), answered(2, time=2), answered(3, time=3)], "v")
     traces.marked("g", [ScoredAnswer(1, "a", 1.0, None), ScoredAnswer(3, "a", 4.0, None)])
     assert [point["reciprocal_rank"] for point in traces.trace("g", "e", None)] == [None, 0.25]
@@ -145,7 +145,7 @@ def test_a_truth_that_comes_after_its_answer_was_pushed_out_is_harmless() -> Non
 
 
 def test_the_latest_rows_are_the_newest_first_with_the_truths_that_came() -> None:
-    latest = Latest()
+    latest = RecentPredictions()
     latest.add(batch(*(answered(i) for i in range(ROWS + 5))))
     latest.add(batch(answered(900)))
     assert latest.mark("g", ScoredAnswer(900, "a", 3.5, None)) == {
@@ -182,7 +182,7 @@ def test_the_latest_rows_are_the_newest_first_with_the_truths_that_came() -> Non
 
 
 def test_rows_are_bounded_over_graphs_and_truths_and_those_shown() -> None:
-    latest = Latest()
+    latest = RecentPredictions()
     for i in range(GRAPHS + 20):
         latest.add(batch(answered(1), graph=f"g{i}"))
     assert latest.rows("g0") == [] and latest.rows(f"g{GRAPHS + 19}")
@@ -197,7 +197,7 @@ def test_rows_are_bounded_over_graphs_and_truths_and_those_shown() -> None:
 
 
 def test_a_row_says_until_when_its_truth_may_come_and_that_none_came() -> None:
-    latest, hours = Latest(), Clock(seconds=3600)
+    latest, hours = RecentPredictions(), Clock(seconds=3600)
     asked = (
         answered(1, time=5, horizon=3),
         answered(2, time=5, horizon=48),
@@ -324,7 +324,7 @@ def test_memory_does_not_grow_with_the_stream() -> None:
             watched.sample(float(i))
 
     watched = feed(**{f"g{i}": look() for i in range(50)})
-    watched.traces = Traces(points=20, all_points=2_000, open=500)
+    watched.traces = EntityHistory(points=20, all_points=2_000, open=500)
     tracemalloc.start()
     try:
         play(watched, 0, HISTORY + 50)
@@ -372,7 +372,7 @@ def test_a_device_that_does_not_answer_holds_no_sample_up() -> None:
 
 def test_a_reader_that_does_not_keep_up_is_dropped_and_the_others_hear_everything() -> None:
     async def run() -> None:
-        broadcast = Broadcast(readers=2, backlog=5)
+        broadcast = EventStream(readers=2, backlog=5)
         slow, quick = broadcast.join(), broadcast.join()
         assert slow is not None and quick is not None and broadcast.join() is None
         taken = []
@@ -388,7 +388,7 @@ def test_a_reader_that_does_not_keep_up_is_dropped_and_the_others_hear_everythin
 
 def test_a_quiet_stream_has_a_heartbeat_and_an_end() -> None:
     async def run() -> None:
-        broadcast = Broadcast()
+        broadcast = EventStream()
         reader = broadcast.join()
         assert reader is not None
         assert await reader.take(0.01) == HEARTBEAT

@@ -19,10 +19,10 @@ from adatkg_core.errors import AdatkgError, InputError
 from streams.client import NoAnswer
 from streams.dashboard import Feed
 from streams.dashboard.http import Problem, as_json, body_of
-from streams.dashboard.live_api import Watching
-from streams.dashboard.security import HEADERS, OPEN, Guard
+from streams.dashboard.live_api import LiveApi
+from streams.dashboard.security import HEADERS, OPEN, Security
 from streams.dashboard.static_files import FOLDER
-from streams.dashboard.timeouts import Patience
+from streams.dashboard.timeouts import Timeouts
 from streams.settings import StreamSettings, load_settings
 from streams.worker import GraphStatus
 
@@ -36,7 +36,7 @@ def served(check: Check, handler: Any = None, **settings: Any) -> None:
         return as_json({"read": True})
 
     async def run() -> None:
-        guard, app = Guard(StreamSettings(**settings)), web.Application()
+        guard, app = Security(StreamSettings(**settings)), web.Application()
 
         async def change(request: web.Request) -> web.StreamResponse:
             guard.authorize(request)
@@ -197,15 +197,15 @@ def test_every_answer_tells_the_browser_what_it_may_do() -> None:
 
 
 @contextlib.asynccontextmanager
-async def watched() -> AsyncIterator[tuple[Feed, Watching, str, int]]:
+async def watched() -> AsyncIterator[tuple[Feed, LiveApi, str, int]]:
     """A server with the routes that watch, whose feed the test moves."""
 
     async def nothing() -> tuple[dict[str, GraphStatus], float]:
         return {}, 0.0
 
-    feed, app, patience = Feed(nothing, lambda: 0), web.Application(), Patience()
-    watching = Watching(StreamSettings(), "group", feed, patience, lambda: True)
-    app.middlewares.append(Guard(StreamSettings()).middleware)
+    feed, app, patience = Feed(nothing, lambda: 0), web.Application(), Timeouts()
+    watching = LiveApi(StreamSettings(), "group", feed, patience, lambda: True)
+    app.middlewares.append(Security(StreamSettings()).middleware)
     watching.add_to(app.router)
     async with TestServer(app) as server:
         assert server.port is not None
@@ -341,7 +341,7 @@ def test_only_files_of_the_page_are_served(tmp_path: Path, monkeypatch: pytest.M
 
 def test_waiting_ends_with_the_worker_and_with_patience() -> None:
     async def run() -> None:
-        patience = Patience()
+        patience = Timeouts()
         with pytest.raises(Problem) as late:
             await patience.on_time(asyncio.Event().wait(), 0.01, "the oracle")
         assert late.value.status == 504 and "the oracle" in late.value.text
@@ -369,7 +369,7 @@ def test_the_device_is_given_one_thing_to_look_at_at_a_time() -> None:
             under_way -= 1
             return abs(number)
 
-        patience = Patience()
+        patience = Timeouts()
         assert await asyncio.gather(*(patience.device(look, -number) for number in range(10))) == list(range(10))
         assert most == 1
         patience.close()

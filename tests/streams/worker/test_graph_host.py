@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from streams.settings import StreamSettings
-from streams.worker import BatchResult, GraphHost, Loader, Share
+from streams.worker import BatchResult, GraphHost, Loader, Replica
 from tests.support.fake_worker import HERE, PARTITIONS, NoLog, answered_by, fact, host_of, query, settings_with_model
 
 
@@ -26,7 +26,7 @@ def interactions(results: Sequence[BatchResult]) -> list[int]:
 def save(host: GraphHost, settings: StreamSettings) -> None:
     capture = host.capture()
     for state in capture.states:
-        Loader(settings, Share()).save(state)
+        Loader(settings, Replica()).save(state)
     host.saved(capture)
 
 

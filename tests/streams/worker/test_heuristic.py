@@ -13,7 +13,7 @@ from adatkg_core.events import Source
 from adatkg_core.storage import Bundle
 from replay import Choice, ReplaySequence
 from streams.settings import StreamSettings
-from streams.worker import Arrival, LiveGraph, Share
+from streams.worker import Arrival, LiveGraph, Replica
 from tests.support.small_graph import ENCODER, small_config, small_graph, small_model
 
 DATA = by_first_appearance(small_graph())
@@ -26,7 +26,7 @@ def bundle(changes: Mapping[str, Any] = ROOM) -> Bundle:
 
 def replayed(bundle: Bundle, batch: int, **settings: Any) -> LiveGraph:
     """The whole data set through a graph, with queries about the test split, in batches of one size."""
-    graph = LiveGraph("g", bundle, ENCODER, StreamSettings(**settings), Share())
+    graph = LiveGraph("g", bundle, ENCODER, StreamSettings(**settings), Replica())
     sequence = ReplaySequence(DATA, Choice("g", queries_from=DATA.split_bounds[1]))
     messages = [message for _, some in sequence.blocks() for message in some]
     arrivals = [Arrival(Source(0, i), 0.0, b"g", message) for i, message in enumerate(messages)]

@@ -16,8 +16,8 @@ from adatkg_core.events import Fact, Query, Ranking, Source, Tick
 from adatkg_core.messages import Question, encode_fact, encode_query, encode_tick
 from adatkg_core.storage import Bundle
 from streams.settings import StreamSettings, load_settings
-from streams.worker import Answered, Arrival, BatchResult, LiveGraph, ScoredAnswer, Share
-from streams.worker.live_score import Prequential
+from streams.worker import Answered, Arrival, BatchResult, LiveGraph, Replica, ScoredAnswer
+from streams.worker.live_score import LiveScore
 from streams.worker.rhythm import AT_FIRST, ENOUGH, GAPS, SHARE, Rhythm
 from tests.support.small_graph import ENCODER, shared_model, small_graph
 
@@ -59,9 +59,9 @@ class Heard:
     ended: dict[int, bool] = field(default_factory=dict)
 
 
-def play(log: Sequence[Event]) -> tuple[list[Heard], Prequential]:
+def play(log: Sequence[Event]) -> tuple[list[Heard], LiveScore]:
     """As a graph tells its score what the log brings."""
-    score, watermark, heard = Prequential(), 0, []
+    score, watermark, heard = LiveScore(), 0, []
     for offset, event in enumerate(log):
         told = Heard()
         if isinstance(event, Ask):
@@ -182,7 +182,7 @@ def test_the_generated_logs_hold_every_kind_of_end() -> None:
 
 
 def test_memory_stays_bounded_where_nothing_ever_settles() -> None:
-    score = Prequential(outstanding=50, horizon=1 << 30)
+    score = LiveScore(outstanding=50, horizon=1 << 30)
     for i in range(10_000):
         question = Question("q", Query("r", i + 1, s=f"s{i % 7}", exclude=("a",)), {}, True)
         score.answered(question, Ranking((), i + 1, False, False, 0.0, 0), ("b",), i)
@@ -223,7 +223,7 @@ def test_a_rhythm_holds_no_more_however_long_the_stream() -> None:
 
 def graph(**options: Any) -> LiveGraph:
     bundle = Bundle(shared_model("default"), DATA.relations, (), "v1", clock=Clock(seconds=900))
-    return LiveGraph("g", bundle, ENCODER, StreamSettings(**options), Share())
+    return LiveGraph("g", bundle, ENCODER, StreamSettings(**options), Replica())
 
 
 def apply(one: LiveGraph, *values: bytes, start: int = 0) -> BatchResult:

@@ -8,7 +8,7 @@ from adatkg_core.messages import encode_query
 from adatkg_core.storage import Bundle
 from adatkg_core.text import load_encoder
 from streams.settings import StreamSettings
-from streams.worker import Arrival, LiveGraph, Share
+from streams.worker import Arrival, LiveGraph, Replica
 from tests.support.fake_worker import GRAPH, HERE, RELATION, SUBJECT, fact
 from tests.support.small_graph import shared_model
 
@@ -16,7 +16,7 @@ from tests.support.small_graph import shared_model
 def test_an_answer_says_the_tick_that_was_asked_about_and_both_times_in_the_calendar() -> None:
     bundle = Bundle(shared_model("default"), GRAPH.relations, (), "v1", clock=Clock("2014-01-01"))
     encoder = load_encoder(shared_model("default").config.model.encoder)
-    graph = LiveGraph("g", bundle, encoder, StreamSettings(), Share())
+    graph = LiveGraph("g", bundle, encoder, StreamSettings(), Replica())
     asked: list[int | str] = ["next", 4, "2014-01-03T12:00", -(2**31) + 1]
     value = [encode_query(f"q{number}", RELATION, time, s=SUBJECT) for number, time in enumerate(asked)]
     queries = [Arrival(Source(HERE, 1 + number), 0.0, b"g", one) for number, one in enumerate(value)]

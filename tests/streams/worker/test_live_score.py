@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from adatkg_core.events import Fact, Query, Ranking, Recurrent
 from adatkg_core.messages import Question
 from streams.worker import ScoredAnswer
-from streams.worker.live_score import MARKS, NAMES_EACH, Prequential
+from streams.worker.live_score import MARKS, NAMES_EACH, LiveScore
 
 NAMES = ("a", "b", "c", "d")
 Scores = dict[str, dict[str, float | int | None]]
@@ -28,7 +28,7 @@ class Ask:
     late: bool = False
     cold_start: bool = False
 
-    def tell(self, score: Prequential) -> None:
+    def tell(self, score: LiveScore) -> None:
         made = Ranking((), self.query.t, self.late, self.cold_start, 0.0, 0, self.ranks)
         score.answered(Question("q", self.query, {}, False), made, self.deep)
 
@@ -41,8 +41,8 @@ class Pass:
 Event = Ask | Fact | Pass
 
 
-def play(log: Sequence[Event], **options: int) -> Prequential:
-    score = Prequential(**options)
+def play(log: Sequence[Event], **options: int) -> LiveScore:
+    score = LiveScore(**options)
     for event in log:
         if isinstance(event, Ask):
             event.tell(score)
@@ -228,7 +228,7 @@ def test_what_time_has_passed_is_not_settled_and_not_held() -> None:
 # -- cost -----------------------------------------------------------------------------------------------------
 
 
-def held(score: Prequential) -> int:
+def held(score: LiveScore) -> int:
     """How many things it holds."""
     groups = list(score._groups.values())
     asked = [one for group in groups for one in group.asked.values()]
@@ -239,7 +239,7 @@ def held(score: Prequential) -> int:
 
 
 def test_memory_stays_bounded_whatever_is_asked() -> None:
-    score = Prequential(window=10, outstanding=50)
+    score = LiveScore(window=10, outstanding=50)
     most = 0
     for i in range(20_000):
         far = Ask(Query("r", i * 7_919 % 100_003, s="s"), ("a",))
@@ -254,7 +254,7 @@ def test_memory_stays_bounded_whatever_is_asked() -> None:
 
 
 def test_a_repeated_fact_costs_nothing_however_many_queries_it_settled() -> None:
-    score = Prequential()
+    score = LiveScore()
     for _ in range(20_000):
         ask("a").tell(score)
     score.happened(Fact("s", "r", "a", 5))
@@ -265,7 +265,7 @@ def test_a_repeated_fact_costs_nothing_however_many_queries_it_settled() -> None
 
 
 def test_sums_do_not_drift() -> None:
-    score = Prequential(window=3)
+    score = LiveScore(window=3)
     for i in range(30_000):
         Ask(Query("r", i, s="s"), (), {"a": 1.0 + i % 997 / 2}).tell(score)
         score.happened(Fact("s", "r", "a", i))
@@ -278,7 +278,7 @@ def test_the_heuristic_is_marked_for_the_same_queries_and_ties_share_their_place
         simple = Recurrent(tuple(names), bytes(levels), ranks)
         return Ranking((), 0, False, False, 0.0, 0, recurrent=simple)
 
-    score = Prequential()
+    score = LiveScore()
     asked = Question("q", Query("r", 0, s="a"), {}, False)
     score.answered(asked, made("bcdef", [0, 1, 1, 1, 2], {}), "fedcb", 10)
     score.answered(asked, made("bcdef", [0, 1, 1, 1, 2], {"d": 7.5}), "fedcb", 11)
@@ -300,7 +300,7 @@ def test_the_heuristic_is_marked_for_the_same_queries_and_ties_share_their_place
 
 
 def test_of_many_queries_that_one_fact_settles_only_the_latest_are_told_and_all_count() -> None:
-    score = Prequential(window=10_000)
+    score = LiveScore(window=10_000)
     for offset in range(MARKS + 50):
         score.answered(
             Question("q", Query("r", 0, s="a"), {}, False), Ranking((), 0, False, False, 0.0, 0), "b", offset

@@ -8,7 +8,7 @@ import pytest
 
 from adatkg_core.storage import Bundle
 from streams.settings import StreamSettings
-from streams.worker import Loader, Share
+from streams.worker import Loader, Replica
 from tests.support.fake_worker import HERE, fact, host_of, settings_with_model
 
 LOG = f"first-{HERE}"
@@ -39,7 +39,7 @@ def present(loader: Loader) -> Bundle:
 @pytest.mark.parametrize("keep", [2, 3])
 def test_old_snapshots_are_removed_and_the_newest_are_kept(tmp_path: Path, keep: int) -> None:
     settings = settings_with_model(tmp_path, keep_snapshots=keep)
-    loader = Loader(settings, Share())
+    loader = Loader(settings, Replica())
     save_at(loader, settings, 3, 9, 11, 20, 100)
     assert kept(settings) == [9, 11, 20, 100][-keep:]
     graph, offset = loader.load("g", present(loader), LOG, 0, 1_000)
@@ -48,14 +48,14 @@ def test_old_snapshots_are_removed_and_the_newest_are_kept(tmp_path: Path, keep:
 
 def test_a_snapshot_beyond_the_end_of_the_log_is_of_another_log(tmp_path: Path) -> None:
     settings = settings_with_model(tmp_path)
-    loader = Loader(settings, Share())
+    loader = Loader(settings, Replica())
     save_at(loader, settings, 5, 20)
     assert loader.load("g", present(loader), LOG, 0, 10)[1] == 5
 
 
 def test_replicas_keep_their_snapshots_apart(tmp_path: Path) -> None:
     settings = settings_with_model(tmp_path)
-    first, second = (Loader(settings, Share(replica, 2)) for replica in (1, 2))
+    first, second = (Loader(settings, Replica(replica, 2)) for replica in (1, 2))
     save_at(first, settings, 5)
     assert first.load("g", present(first), LOG, 0, 10)[1] == 5
     assert second.load("g", present(second), LOG, 0, 10)[1] == 0

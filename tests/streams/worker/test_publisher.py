@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from adatkg_core.events import Query, Ranking, Source
 from adatkg_core.messages import Question
-from streams.kafka import Connection, Sender, Topics
+from streams.kafka import Connection, Producer, Topics
 from streams.worker import Answered, Arrival, BatchResult, Metrics, Publisher, Rejected, undeliverable
 from tests.support.fake_worker import Outbox
 
@@ -74,7 +74,7 @@ def test_a_prediction_too_large_for_its_topic_becomes_an_undeliverable_dead_lett
     monkeypatch.setattr("streams.kafka.producer.AIOKafkaProducer", lambda **_: producer)
 
     async def scenario() -> None:
-        publisher = Publisher(TOPICS, Sender(Connection("127.0.0.1:1"), partial(undeliverable, TOPICS)), Metrics())
+        publisher = Publisher(TOPICS, Producer(Connection("127.0.0.1:1"), partial(undeliverable, TOPICS)), Metrics())
         await publisher.start()
         small, large = answered(1, b"small"), answered(2, b"x" * 5_000)
         publisher.publish([BatchResult("g", "v1", None, [small, large, answered(3, b"another")])], 3, 0.1)
