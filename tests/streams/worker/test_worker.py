@@ -145,3 +145,25 @@ def test_a_batch_that_fails_halfway_is_never_saved(settings: StreamSettings, mon
     asyncio.run(scenario())
     assert acknowledged == []
     assert not Path(settings.snapshots).exists()
+
+
+def test_a_batch_whose_answers_could_not_be_handed_on_is_never_saved(
+    settings: StreamSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acknowledged: list[int] = []
+
+    def refuses(*_: Any) -> None:
+        raise RuntimeError("no such topic")
+
+    async def scenario() -> None:
+        one = FakeWorker(settings)
+        monkeypatch.setattr(one.outbox, "send", refuses)
+        one.intake.assigned([HERE])
+        await one.intake.put(Delivered(query(0), acknowledged))
+        with pytest.raises(RuntimeError, match="no such topic"):
+            await one.worker.run()
+        await one.worker.stop()
+        await one.worker.close()
+
+    asyncio.run(scenario())
+    assert acknowledged == [] and not Path(settings.snapshots).exists()
