@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from adatkg_core.engine import Engine, object_to_fact, object_to_time
+from adatkg_core.engine import Engine
 from adatkg_core.events import Fact, Ranking, Source, Tick
 from adatkg_core.messages import Question, Reason, Unusable, decode_event, encode_prediction
 from adatkg_core.model import keeps_counts
@@ -146,7 +146,7 @@ class _Batch:
 
     def __init__(self, graph: Graph, silent: bool) -> None:
         self._graph, self._engine, self._silent = graph, graph.engine, silent
-        self._reached = graph.engine.watermark
+        self._admission = graph.engine.admission(graph.bundle.clock)
         self._facts: list[Fact] = []
         self._asked: list[_Asked] = []
         self._sees_pending = False  # some question looks beyond the watermark: no further fact may go before it
@@ -159,40 +159,36 @@ class _Batch:
 
     def fact(self, arrival: Arrival, fact: Fact) -> None:
         """A fact waits for its like, unless a question stands before it that must not see it."""
-        engine = self._engine
         if self._graph.known_through is not None and fact.t <= self._graph.known_through:
             self._counts["known"] += 1
             self._graph.score.rhythm.saw(fact)
             return
-        clock = self._graph.bundle.clock
-        objection = object_to_fact(fact, engine.relations, self._reached, engine.late, engine.max_jump, clock)
-        if objection:
+        if objection := self._admission.object_to_fact(fact):
             self.reject(arrival, *objection)
             return
         if arrival.again == Reason.UNKNOWN_RELATION:
             # The bundle knows the relation, so its state took the fact in at its first place in the log.
             self._counts["known"] += 1
             return
-        if self._sees_pending or (self._asked and self._moves(fact.t)):
+        if self._sees_pending or (self._asked and self._admission.moves(fact.t)):
             self.flush()
         self._counts["fact"] += 1
         self._graph.score.rhythm.saw(fact)
-        self._counts["late"] += self._reached is not None and fact.t < self._reached
+        self._counts["late"] += self._admission.is_late(fact.t)
         self._facts.append(fact)
         self._told.append(fact)
-        self._reached = fact.t if self._reached is None else max(self._reached, fact.t)
+        self._admission.take(fact.t)
 
     def tick(self, tick: Tick) -> None:
         """Time passes, unless it has already."""
-        objection = object_to_time(tick.t, self._reached, self._engine.max_jump, self._graph.bundle.clock)
-        if objection:
+        if objection := self._admission.object_to_time(tick.t):
             raise Unusable(*objection)
         self._counts["tick"] += 1
-        if self._moves(tick.t):
+        if self._admission.moves(tick.t):
             self.flush()
             self._engine.advance(tick.t)
             self._told.append(tick)
-            self._reached = tick.t
+            self._admission.take(tick.t)
 
     def question(self, arrival: Arrival, question: Question) -> None:
         """A question waits for its like until the watermark moves, or until a fact that it must not see."""
@@ -200,9 +196,10 @@ class _Batch:
             return
         self._counts["query"] += 1
         if question.next:
-            following = 0 if self._reached is None else self._reached + 1
+            reached = self._admission.watermark
+            following = 0 if reached is None else reached + 1
             question = replace(question, query=replace(question.query, t=following))
-        self._sees_pending |= self._moves(question.query.t)
+        self._sees_pending |= self._admission.moves(question.query.t)
         asked = _Asked(arrival, question, self._graph.score.until(question))
         self._asked.append(asked)
         self._told.append(asked)
@@ -215,7 +212,7 @@ class _Batch:
     def flush(self) -> None:
         """Observe the facts, then answer the questions."""
         if self._facts:
-            self._engine.observe(self._facts)
+            self._engine.observe_admitted(self._facts)
             self._facts = []
         if self._asked:
             queries = [asked.question.query for asked in self._asked]
@@ -256,6 +253,3 @@ class _Batch:
 
     def _refuse(self, arrival: Arrival, code: str, detail: str) -> None:
         self._rejected[arrival.source.offset] = Rejected(arrival, code, detail)
-
-    def _moves(self, time: int) -> bool:
-        return self._reached is None or time > self._reached
