@@ -1,4 +1,4 @@
-"""What of a batch is taken in: known relations, times in reach, and lateness by policy."""
+"""What of a log is taken in: known relations, times in reach, and lateness by policy."""
 
 from __future__ import annotations
 
@@ -15,45 +15,74 @@ Objection = tuple[Reason, str]  # and a sentence
 
 
 @dataclass(frozen=True)
-class Admission:
-    """The places of the facts taken, how many of them are late, and those refused."""
+class Observed:
+    """What became of the facts given: how many were taken in, how many of these late, and which were refused."""
 
-    taken: list[int]
+    applied: int
     late: int
     refused: tuple[Refusal, ...]
 
 
-def admit(
-    facts: Sequence[Fact], relations: Relations, watermark: int | None, policy: LatePolicy, max_jump: int
-) -> Admission:
-    """Sort out facts in log order; each that is taken moves the watermark for those behind it."""
-    reached, taken, late, refused = watermark, [], 0, []
-    for i, fact in enumerate(facts):
-        objection = object_to_fact(fact, relations, reached, policy, max_jump)
-        if objection:
-            refused.append(Refusal(i, *objection))
-            continue
-        taken.append(i)
-        late += reached is not None and fact.t < reached
-        reached = fact.t if reached is None else max(reached, fact.t)
-    return Admission(taken, late, tuple(refused))
+@dataclass
+class Admission:
+    """Decides about the events of a log one after the other; each that is taken moves the watermark for the next.
 
+    Without `relations` every relation will do. A clock gives the times in the sentences.
+    """
 
-def object_to_fact(
-    fact: Fact,
-    relations: Relations,
-    watermark: int | None,
-    policy: LatePolicy,
-    max_jump: int,
-    clock: Clock | None = None,
-) -> Objection | None:
-    """Why a fact cannot be taken in at this watermark; None when it can. A clock gives the times in the sentence."""
-    if fact.r not in relations:
-        return object_to_relation(fact.r, relations)
-    objection = object_to_time(fact.t, watermark, max_jump, clock)
-    if objection is None and policy == "refuse" and watermark is not None and fact.t < watermark:
-        return Reason.LATE, f"late: time {readable(clock, fact.t)} is before the watermark {readable(clock, watermark)}"
-    return objection
+    watermark: int | None
+    late: LatePolicy
+    max_jump: int
+    relations: Relations | None = None
+    clock: Clock | None = None
+
+    def object_to_fact(self, fact: Fact) -> Objection | None:
+        """Why a fact cannot be taken in now; None when it can."""
+        if self.relations is not None and fact.r not in self.relations:
+            return object_to_relation(fact.r, self.relations)
+        objection = self.object_to_time(fact.t)
+        if objection is None and self.late == "refuse" and self.is_late(fact.t):
+            when, reached = readable(self.clock, fact.t), self._reached()
+            return Reason.LATE, f"late: time {when} is before the watermark {reached}"
+        return objection
+
+    def object_to_time(self, time: int) -> Objection | None:
+        """Why the watermark cannot move to this time; one wrong date must not make all that follows late."""
+        if objection := object_to_tick(time):
+            return objection
+        if self.watermark is not None and time - self.watermark > self.max_jump:
+            when, reached = readable(self.clock, time), self._reached()
+            return Reason.FAR_FUTURE, f"time {when} is more than {self.max_jump} ticks ahead of {reached}"
+        return None
+
+    def is_late(self, time: int) -> bool:
+        """Whether this time is before the watermark."""
+        return self.watermark is not None and time < self.watermark
+
+    def moves(self, time: int) -> bool:
+        """Whether an event of this time would move the watermark."""
+        return self.watermark is None or time > self.watermark
+
+    def take(self, time: int) -> int:
+        """An event of this time is taken; returns the time as of which it counts, the watermark's when it is late."""
+        self.watermark = time if self.watermark is None else max(self.watermark, time)
+        return self.watermark
+
+    def sort_out(self, facts: Sequence[Fact]) -> tuple[list[Fact], Observed]:
+        """Those of the facts, in log order, that are taken, and what is to be said of all of them."""
+        admitted, late, refused = [], 0, []
+        for i, fact in enumerate(facts):
+            if objection := self.object_to_fact(fact):
+                refused.append(Refusal(i, *objection))
+                continue
+            late += self.is_late(fact.t)
+            self.take(fact.t)
+            admitted.append(fact)
+        return admitted, Observed(len(admitted), late, tuple(refused))
+
+    def _reached(self) -> str:
+        assert self.watermark is not None
+        return readable(self.clock, self.watermark)
 
 
 def object_to_relation(name: str, relations: Relations) -> Objection:
@@ -63,13 +92,8 @@ def object_to_relation(name: str, relations: Relations) -> Objection:
     return Reason.UNKNOWN_RELATION, f"unknown relation {name!r}: the present model does not know it{hint}"
 
 
-def object_to_time(
-    time: int, watermark: int | None, max_jump: int | None, clock: Clock | None = None
-) -> Objection | None:
-    """Why the watermark cannot move to this time; one wrong date must not make all that follows late."""
+def object_to_tick(time: int) -> Objection | None:
+    """Why this number cannot be a time at all."""
     if abs(time) > LAST_TIME:
         return Reason.BAD_TIME, f"time {time} is out of range: a tick has 32 bits"
-    if watermark is not None and max_jump is not None and time - watermark > max_jump:
-        when, reached = readable(clock, time), readable(clock, watermark)
-        return Reason.FAR_FUTURE, f"time {when} is more than {max_jump} ticks ahead of {reached}"
     return None

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from adatkg_core.clock import Clock
 from adatkg_core.constants import MAX_JUMP, LatePolicy
-from adatkg_core.engine.admission import Objection, admit, object_to_relation, object_to_time
+from adatkg_core.engine.admission import Admission, Objection, Observed, object_to_relation, object_to_tick
 from adatkg_core.engine.pending import PendingFacts
 from adatkg_core.engine.ranked_lists import exact_ranks, recurrent_lists, top_lists
 from adatkg_core.engine.snapshot import Snapshot
@@ -26,15 +26,6 @@ from adatkg_core.state import Catalog, GraphState, Relations
 from adatkg_core.text import TextEncoder, text_of
 
 CHUNK = 256  # queries scored at once; bounds memory, never changes an answer
-
-
-@dataclass(frozen=True)
-class Observed:
-    """What became of the facts given: how many were taken in, how many of these late, and which were refused."""
-
-    applied: int
-    late: int
-    refused: tuple[Refusal, ...]
 
 
 class Engine:
@@ -87,25 +78,32 @@ class Engine:
     def advance(self, time: int) -> None:
         """Time passes: when the watermark moves on, what was pending becomes part of the state.
 
-        How far it may jump is for the caller to decide: `object_to_time`.
+        How far it may jump is for the caller to decide: `admission`.
         """
-        objection = object_to_time(time, self.watermark, None)
+        objection = object_to_tick(time)
         if objection:
             raise InputError(objection[1])
         self._advance(time, len(self.catalog))
 
     def observe(self, facts: Sequence[Fact]) -> Observed:
         """Take in facts in log order. A fact that cannot be used is refused with its reason, the rest goes on."""
-        admission = admit(facts, self.relations, self.watermark, self.late, self.max_jump)
-        taken = [facts[i] for i in admission.taken]
-        if taken:
-            known = len(self.catalog)
-            self.register([name for fact in taken for name in (fact.s, fact.o)])
-            subject = self.catalog.rows([fact.s for fact in taken])
-            other = self.catalog.rows([fact.o for fact in taken])
-            columns = (subject, [self.relations[fact.r] for fact in taken], other, [fact.t for fact in taken])
-            self.observe_rows(torch.tensor(columns, device=self.device).T, known)
-        return Observed(len(taken), admission.late, admission.refused)
+        admitted, observed = self.admission().sort_out(facts)
+        if admitted:
+            self.observe_admitted(admitted)
+        return observed
+
+    def admission(self, clock: Clock | None = None) -> Admission:
+        """Decides which of the events that follow may come to `observe_admitted` and `advance`."""
+        return Admission(self.watermark, self.late, self.max_jump, self.relations, clock)
+
+    def observe_admitted(self, facts: Sequence[Fact]) -> None:
+        """Take in facts in log order, each of which an `admission` of this engine had nothing against."""
+        known = len(self.catalog)
+        self.register([name for fact in facts for name in (fact.s, fact.o)])
+        subject = self.catalog.rows([fact.s for fact in facts])
+        other = self.catalog.rows([fact.o for fact in facts])
+        columns = (subject, [self.relations[fact.r] for fact in facts], other, [fact.t for fact in facts])
+        self.observe_rows(torch.tensor(columns, device=self.device).T, known)
 
     def observe_rows(self, facts: Tensor, known: int | None = None) -> None:
         """Take in facts [n, 4] given as rows of catalog and relations; a late one counts as of the watermark.
@@ -282,7 +280,7 @@ class Engine:
             return Reason.BAD_VALUE, "a query gives exactly one of s and o"
         if query.k < 0:
             return Reason.BAD_VALUE, f"k is {query.k}: ask for at least 0 candidates"
-        return object_to_time(query.t, None, None)
+        return object_to_tick(query.t)
 
     def _answer(self, queries: list[Query], time: int, depth: int, heuristic: bool) -> list[Ranking]:
         view, visible = self._read(time)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from adatkg_core.clock import Clock
-from adatkg_core.engine import Engine, object_to_fact, object_to_time
+from adatkg_core.engine import Engine
 from adatkg_core.events import Fact, Ranking, Tick
 from adatkg_core.messages import Question, Reason, Unusable, decode_event, encode_prediction
 from adatkg_core.storage import Bundle
@@ -96,7 +96,7 @@ class Batch:
     def __init__(self, graph: Answering, *, silent: bool) -> None:
         """Silent: only the state follows, since others have answered for it."""
         self._graph, self._engine, self._silent = graph, graph.engine, silent
-        self._reached = graph.engine.watermark
+        self._admission = graph.engine.admission(graph.bundle.clock)
         self._facts: list[Fact] = []
         self._asked: list[_Asked] = []
         self._sees_pending = False  # some question looks beyond the watermark: no further fact may go before it
@@ -135,41 +135,37 @@ class Batch:
 
     def _add_fact(self, arrival: Arrival, fact: Fact) -> None:
         """A fact waits for its like, unless a question stands before it that must not see it."""
-        engine = self._engine
         if self._graph.known_through is not None and fact.t <= self._graph.known_through:
             self._counts["known"] += 1
             self._graph.score.rhythm.saw(fact)
             return
-        clock = self._graph.bundle.clock
-        objection = object_to_fact(fact, engine.relations, self._reached, engine.late, engine.max_jump, clock)
-        if objection:
+        if objection := self._admission.object_to_fact(fact):
             self._reject(arrival, *objection)
             return
         if arrival.again == Reason.UNKNOWN_RELATION:
             # The bundle knows the relation, so its state took the fact in at its first place in the log.
             self._counts["known"] += 1
             return
-        if self._sees_pending or (self._asked and self._moves(fact.t)):
+        if self._sees_pending or (self._asked and self._admission.moves(fact.t)):
             self._flush()
         self._counts["fact"] += 1
         self._graph.score.rhythm.saw(fact)
-        if self._reached is not None and fact.t < self._reached:
+        if self._admission.is_late(fact.t):
             self._counts["late"] += 1
         self._facts.append(fact)
         self._in_order.append(fact)
-        self._reached = fact.t if self._reached is None else max(self._reached, fact.t)
+        self._admission.take(fact.t)
 
     def _add_tick(self, tick: Tick) -> None:
         """Time passes, unless it has already."""
-        objection = object_to_time(tick.t, self._reached, self._engine.max_jump, self._graph.bundle.clock)
-        if objection:
+        if objection := self._admission.object_to_time(tick.t):
             raise Unusable(*objection)
         self._counts["tick"] += 1
-        if self._moves(tick.t):
+        if self._admission.moves(tick.t):
             self._flush()
             self._engine.advance(tick.t)
             self._in_order.append(tick)
-            self._reached = tick.t
+            self._admission.take(tick.t)
 
     def _add_question(self, arrival: Arrival, question: Question) -> None:
         """A question waits for its like until the watermark moves, or until a fact that it must not see."""
@@ -177,9 +173,10 @@ class Batch:
             return
         self._counts["query"] += 1
         if question.next:
-            following = 0 if self._reached is None else self._reached + 1
+            reached = self._admission.watermark
+            following = 0 if reached is None else reached + 1
             question = replace(question, query=replace(question.query, t=following))
-        self._sees_pending |= self._moves(question.query.t)
+        self._sees_pending |= self._admission.moves(question.query.t)
         asked = _Asked(arrival, question, self._graph.score.until(question))
         self._asked.append(asked)
         self._in_order.append(asked)
@@ -192,7 +189,7 @@ class Batch:
     def _flush(self) -> None:
         """Observe the facts, then answer the questions."""
         if self._facts:
-            self._engine.observe(self._facts)
+            self._engine.observe_admitted(self._facts)
             self._facts = []
         if self._asked:
             queries = [asked.question.query for asked in self._asked]
@@ -226,6 +223,3 @@ class Batch:
                 if isinstance(event, Fact):
                     scored += score.happened(event)
         return scored, ended
-
-    def _moves(self, time: int) -> bool:
-        return self._reached is None or time > self._reached

@@ -22,7 +22,7 @@ import torch
 from adatkg_core.clock import DAY, Clock, clock_from_dict
 from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.datasets import Dataset, Facts, newest_window
-from adatkg_core.engine import object_to_time
+from adatkg_core.engine import Admission
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact
 from adatkg_core.messages import Question, Unusable, decode_event
@@ -94,9 +94,10 @@ class Archive:
         before, start = self.facts, max(first, self.next)
         self._log, left_out, key = log_id, 0, self.graph.encode()
         self._sound = False  # until what is in memory is on disk
+        admission = Admission(self.watermark, late, max_jump)
         for record in reader.read(partition, start, end):
             if record.key == key:
-                left_out += not self._take(record, max_jump, late)
+                left_out += not self._take(record, admission)
             if len(self._rows) >= FULL * len(COLUMNS):
                 self._write(record.offset + 1)
             if (record.offset - start) % 1000 == 0:
@@ -131,7 +132,7 @@ class Archive:
 
     # -- reading the log --------------------------------------------------------------------------------------
 
-    def _take(self, record: Record, max_jump: int, late: LatePolicy) -> bool:
+    def _take(self, record: Record, admission: Admission) -> bool:
         """Whether the message could be used; a fact behind the watermark counts as of the watermark."""
         try:
             event = decode_event(record.value, self.clock)
@@ -139,19 +140,14 @@ class Archive:
             return False
         if isinstance(event, Question):
             return True
-        if object_to_time(event.t, self.watermark, max_jump):
+        if admission.object_to_fact(event) if isinstance(event, Fact) else admission.object_to_time(event.t):
             return False
-        behind = self.watermark is not None and event.t < self.watermark
+        self.watermark = admission.take(event.t)
         if isinstance(event, Fact):
-            if behind and late == "refuse":
-                return False
             self._entities.add((event.s, event.o))
             self._relations.add((event.r,))
             subject, other = self._entities.rows((event.s, event.o))
-            time = self.watermark if behind and self.watermark is not None else event.t
-            self._rows.extend((subject, self._relations.rows((event.r,))[0], other, time, record.offset))
-        if not behind:
-            self.watermark = event.t
+            self._rows.extend((subject, self._relations.rows((event.r,))[0], other, self.watermark, record.offset))
         return True
 
     def _require_same_log(self, log_id: str, first: int, end: int) -> None:

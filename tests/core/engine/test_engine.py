@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from adatkg_core.engine import Engine, Snapshot
-from adatkg_core.engine.engine import Observed
+from adatkg_core.engine import Engine, Observed, Snapshot
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Query, Ranking, Refusal
 from adatkg_core.storage import read_artifact, write_artifact

@@ -7,7 +7,7 @@ import pytest
 
 from adatkg_core.clock import Clock
 from adatkg_core.datasets import load_dataset
-from adatkg_core.engine import object_to_fact
+from adatkg_core.engine import Admission
 from adatkg_core.engine.admission import object_to_relation
 from adatkg_core.events import Fact
 from adatkg_core.state import Relations
@@ -58,13 +58,13 @@ def test_every_process_suggests_the_same() -> None:
 
 def test_objections_name_times_in_the_calendar_where_there_is_one() -> None:
     fact = Fact("a", "Consult", "b", 3)
-    assert object_to_fact(fact, KNOWN, 10, "refuse", 5, CLOCK) == (
+    assert Admission(10, "refuse", 5, KNOWN, CLOCK).object_to_fact(fact) == (
         "late",
         "late: time 2014-01-04 is before the watermark 2014-01-11",
     )
-    assert object_to_fact(fact, KNOWN, 10, "refuse", 5) == ("late", "late: time 3 is before the watermark 10")
+    assert Admission(10, "refuse", 5, KNOWN).object_to_fact(fact) == ("late", "late: time 3 is before the watermark 10")
     ahead = Fact("a", "Consult", "b", 30)
-    assert object_to_fact(ahead, KNOWN, 10, "apply", 5, CLOCK) == (
+    assert Admission(10, "apply", 5, KNOWN, CLOCK).object_to_fact(ahead) == (
         "far-future",
         "time 2014-01-31 is more than 5 ticks ahead of 2014-01-11",
     )
