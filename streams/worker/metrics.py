@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -20,62 +21,35 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        self.events = Counter("adatkg_events", "Events taken in, by kind", ["graph", "kind"], registry=registry)
-        self.predictions = Counter("adatkg_predictions", "Queries answered", ["graph"], registry=registry)
-        self.dead_letters = Counter(
-            "adatkg_dead_letters", "Events that could not be processed", ["graph", "reason"], registry=registry
-        )
-        self.lag = Gauge("adatkg_lag_events", "Events in the log not yet taken in", ["partition"], registry=registry)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        seconds = partial(Histogram, buckets=_SECONDS, registry=registry)
+        scored = ["graph", "slice", "measure"]
+        self.events = counter("adatkg_events", "Events taken in, by kind", ["graph", "kind"])
+        self.predictions = counter("adatkg_predictions", "Queries answered", ["graph"])
+        self.dead_letters = counter("adatkg_dead_letters", "Events that could not be processed", ["graph", "reason"])
+        self.lag = gauge("adatkg_lag_events", "Events in the log not yet taken in", ["partition"])
         self.batch = Histogram("adatkg_batch_size", "Events in a batch", buckets=_SIZES, registry=registry)
-        self.apply = Histogram("adatkg_apply_seconds", "Time to process a batch", buckets=_SECONDS, registry=registry)
-        self.answer = Histogram(
-            "adatkg_answer_seconds",
-            "From a query's arrival at this worker until its prediction is ready to be sent",
-            buckets=_SECONDS,
-            registry=registry,
+        self.apply = seconds("adatkg_apply_seconds", "Time to process a batch")
+        self.answer = seconds(
+            "adatkg_answer_seconds", "From a query's arrival at this worker until its prediction is ready to be sent"
         )
-        self.snapshot = Histogram(
-            "adatkg_snapshot_seconds", "Time until a snapshot is durable", buckets=_SECONDS, registry=registry
-        )
-        self.snapshot_failures = Counter(
-            "adatkg_snapshot_failures", "Snapshots that could not be written", registry=registry
-        )
-        self.age = Gauge("adatkg_snapshot_age_seconds", "Age of the oldest event not yet durable", registry=registry)
-        self.state = Gauge("adatkg_state_bytes", "Tensors of a graph's state", ["graph"], registry=registry)
-        self.entities = Gauge("adatkg_entities", "Entities that a graph knows", ["graph"], registry=registry)
-        self.watermark = Gauge("adatkg_watermark", "The largest time seen", ["graph"], registry=registry)
-        self.swaps = Counter("adatkg_swaps", "Bundles taken over while running", ["graph"], registry=registry)
-        self.swap_seconds = Histogram(
-            "adatkg_swap_seconds", "From an announcement until its bundle answers", buckets=_SECONDS, registry=registry
-        )
-        self.swap_step = Histogram(
-            "adatkg_swap_step_seconds",
-            "Time for which one step of a swap has the device",
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self.refusals = Counter("adatkg_model_refusals", "Bundles that were not fit", ["graph"], registry=registry)
-        self.model = Gauge("adatkg_model_info", "The bundle that answers", ["graph", "version"], registry=registry)
-        self.score = Gauge(
-            "adatkg_prequential_score",
-            "Of the last queries whose answer came later as a fact",
-            ["graph", "slice", "measure"],
-            registry=registry,
-        )
-        self.heuristic = Gauge(
-            "adatkg_heuristic_score",
-            "Of the recurrency heuristic, to the same queries",
-            ["graph", "slice", "measure"],
-            registry=registry,
-        )
-        self.scored = Gauge(
-            "adatkg_prequential_queries", "Queries in that window", ["graph", "slice"], registry=registry
-        )
-        self.unsettled = Counter(
-            "adatkg_unsettled_queries",
-            "Queries that ended without a truth; they are in no score",
-            ["graph"],
-            registry=registry,
+        self.snapshot = seconds("adatkg_snapshot_seconds", "Time until a snapshot is durable")
+        self.snapshot_failures = counter("adatkg_snapshot_failures", "Snapshots that could not be written")
+        self.age = gauge("adatkg_snapshot_age_seconds", "Age of the oldest event not yet durable")
+        self.state = gauge("adatkg_state_bytes", "Tensors of a graph's state", ["graph"])
+        self.entities = gauge("adatkg_entities", "Entities that a graph knows", ["graph"])
+        self.watermark = gauge("adatkg_watermark", "The largest time seen", ["graph"])
+        self.swaps = counter("adatkg_swaps", "Bundles taken over while running", ["graph"])
+        self.swap_seconds = seconds("adatkg_swap_seconds", "From an announcement until its bundle answers")
+        self.swap_step = seconds("adatkg_swap_step_seconds", "Time for which one step of a swap has the device")
+        self.refusals = counter("adatkg_model_refusals", "Bundles that were not fit", ["graph"])
+        self.model = gauge("adatkg_model_info", "The bundle that answers", ["graph", "version"])
+        about = "Of the last queries whose answer came later as a fact"
+        self.score = gauge("adatkg_prequential_score", about, scored)
+        self.heuristic = gauge("adatkg_heuristic_score", "Of the recurrency heuristic, to the same queries", scored)
+        self.scored = gauge("adatkg_prequential_queries", "Queries in that window", ["graph", "slice"])
+        self.unsettled = counter(
+            "adatkg_unsettled_queries", "Queries that ended without a truth; they are in no score", ["graph"]
         )
         self._oldest: float | None = None  # when the oldest event came that is not durable yet
         self.age.set_function(lambda: 0.0 if self._oldest is None else time.monotonic() - self._oldest)
