@@ -68,9 +68,8 @@ class Prediction(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def raw(self) -> dict[str, Any]:
-        """The message as it came, also with what this version does not know."""
-        message: dict[str, Any] = msgspec.to_builtins(self)
-        return {"v": VERSION, **message}
+        """The message as it came, also with what this version does not know; of one that was changed, its fields."""
+        return {"v": VERSION, **orjson.loads(msgspec.json.encode(self))}
 
 
 def decode_prediction(data: bytes | None) -> Prediction:
@@ -83,7 +82,7 @@ def decode_prediction(data: bytes | None) -> Prediction:
         prediction = msgspec.convert(values, Prediction)
     except msgspec.ValidationError as error:
         raise explain(values, Prediction, "prediction") from error
-    prediction.__dict__["raw"] = values
+    prediction.__dict__["raw"] = values  # where a cached property keeps its value
     return prediction
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec import structs
 from structlog.testing import capture_logs
 
 from adatkg_core.errors import AdatkgError, InputError
@@ -79,6 +80,13 @@ def test_a_forecast_has_the_fields_of_the_message() -> None:
     assert (forecast.late, forecast.model) == (False, "model-1")
     assert (forecast.cold_start, forecast.gate, forecast.interactions) == (True, 0.25, 3)
     assert (forecast.ranks, forecast.query["rank_of"]) == ({"Angela Merkel": 1.0}, ["Angela Merkel"])
+
+
+def test_what_a_newer_worker_says_is_kept_and_a_changed_forecast_says_what_it_holds() -> None:
+    message = orjson.loads(prediction(question(), "g", 3, 5))
+    forecast = decode_prediction(orjson.dumps(message | {"unheard-of": [1]}))
+    assert forecast.raw == message | {"unheard-of": [1]}
+    assert structs.replace(forecast, late=True).raw == message | {"late": True}
 
 
 def test_a_graph_without_a_calendar_has_ticks_only() -> None:
