@@ -4,8 +4,9 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 CODE := $(wildcard adatkg_core trainer replay streams adatkg tests benchmarks docs)
 
-# Processes that share the tests: one more than there are cores, because many tests wait for something.
-PROCESSES ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 7 ? n + 1 : 8)))
+# Processes that share the tests: one more than there are cores, because many tests wait for something; the fast do not.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+PROCESSES ?= $(shell echo $$(($(CORES) < 7 ? $(CORES) + 1 : 8)))
 
 # The build of torch: cpu is small, cuda is large, auto takes cpu where there is no NVIDIA driver and it can be had.
 TORCH ?= auto
@@ -31,7 +32,7 @@ test: lint
 # What can be run between two edits: no linters, and no test that wants a broker, a container or a browser, or trains for
 # long. tests/support/slow_tests.py says how these are known.
 test-fast: $(STAMP)
-	$(BIN)/pytest -q -n $(PROCESSES) -m "not slow"
+	$(BIN)/pytest -q -n $(CORES) -m "not slow"
 
 lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)

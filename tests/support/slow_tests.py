@@ -8,7 +8,7 @@ import pytest
 
 # A test is slow that has one of these fixtures, in whatever way, or lies in one of these places; a single one that
 # takes seconds says so by `@pytest.mark.slow`.
-COSTLY = {"bootstrap", "private_broker", "secured", "browser", "engine", "live", "minilm", "benchmark_data"}
+COSTLY = {"bootstrap", "private_broker", "secured", "browser", "engine", "live", "minilm", "tiny_model"}
 SLOW = (
     "tests/adatkg/commands/test_train_evaluate.py",
     "tests/browser/",

@@ -29,13 +29,6 @@ def test_all_who_ask_get_one_broker_that_lives_until_the_desk_is_closed() -> Non
     assert steps == ["started", "ended"]
 
 
-def test_nobody_asking_means_no_broker() -> None:
-    def start() -> AbstractContextManager[str]:
-        raise AssertionError("started for nobody")
-
-    BrokerDesk(start).close()
-
-
 @pytest.mark.parametrize("outcome", [pytest.skip.Exception, pytest.fail.Exception, OSError])
 def test_why_there_is_no_broker_is_told_to_each(outcome: type[BaseException]) -> None:
     def start() -> AbstractContextManager[str]:

@@ -92,7 +92,7 @@ def test_tail_ends_quietly_by_ctrl_c(predicted: Topics) -> None:
     assert process.stdout
     assert json.loads(process.stdout.readline())["id"] == "3-0"
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, b"")
 
 
@@ -104,7 +104,7 @@ def test_tail_ends_quietly_when_its_reader_has_enough(bootstrap: str, predicted:
     process.stdout.readline()
     process.stdout.close()
     send(bootstrap, predicted.predictions, [(b"g", prediction(question(), "g", 3, 9), ())])
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
     assert process.stderr.read() == b""
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import orjson
+import pytest
 
 from adatkg_core.clock import Clock
 from adatkg_core.events import Answer, Query, Ranking, Source
@@ -313,6 +314,7 @@ def test_a_fair_choice_of_predictions_is_shown_and_no_flood_of_dead_letters() ->
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_stream() -> None:
     def play(watched: Feed, start: int, end: int) -> None:
         for i in range(start, end):

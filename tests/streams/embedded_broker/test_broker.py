@@ -198,7 +198,7 @@ def test_the_command_ends_cleanly_when_asked(commands_folder: Path) -> None:
         host, port = printed["bootstrap"].split(":")
         socket.create_connection((host, int(port))).close()
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=40)
+        _, errors = process.communicate(timeout=90)
         assert process.returncode == 0, errors
         assert "Traceback" not in errors
         assert has_ended(printed["pid"], 0.1)
@@ -208,7 +208,7 @@ def test_the_command_ends_cleanly_when_asked(commands_folder: Path) -> None:
 def test_the_command_fails_when_kafka_ends_by_itself(commands_folder: Path) -> None:
     with command(commands_folder) as (process, printed):
         os.kill(printed["pid"], signal.SIGKILL)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=60)
         assert process.returncode == 1
         assert "ended by itself with code -9" in errors
         assert "Traceback" not in errors

@@ -132,6 +132,7 @@ def asks(draw: st.DrawFn) -> Ask:
 logs = st.lists(st.one_of(facts, facts, asks(), asks(), st.builds(Pass, st.integers(-5, 2))), min_size=20, max_size=60)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(logs, st.sampled_from([1, 2, 5, 1_000]), st.sampled_from([1, 2, 5, 1_000]))
 def test_the_scores_are_those_of_the_definition(log: list[Event], window: int, outstanding: int) -> None:
@@ -145,6 +146,7 @@ def test_the_scores_are_those_of_the_definition(log: list[Event], window: int, o
         assert row["count"] or found[name] == row
 
 
+@pytest.mark.slow
 def test_the_generated_logs_settle_queries_of_every_kind() -> None:
     """Else the test above would say nothing."""
     seen: set[str] = set()
