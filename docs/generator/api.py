@@ -6,7 +6,9 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
+
+from msgspec import Struct
 
 from docs.generator.markdown import code, document, table
 
@@ -80,9 +82,11 @@ def _explained(package: ModuleType, name: str, thing: Any) -> Iterator[str]:
 def signature(name: str, function: Callable[..., Any]) -> str:
     """How a function is called, on one line or on one for each parameter."""
     found = inspect.signature(function)
+    # What a message declares beside its types (a description, a range) is on the page of messages.
+    bare = get_type_hints(function) if is_message(function) else {}
     parameters = [
         one.replace(
-            annotation=one.annotation if one.annotation is one.empty else _Plain(one.annotation),
+            annotation=one.annotation if one.annotation is one.empty else _Plain(bare.get(one.name, one.annotation)),
             default=one.default if one.default is one.empty or type(one.default) in _SHOWN else _Left(),
         )
         for one in found.parameters.values()
@@ -119,7 +123,12 @@ def _signature_of_class(thing: type) -> str:
     if getattr(thing, "_is_protocol", False):
         return "(Protocol)"
     # A class has no return value worth telling.
-    return signature("", thing).partition(" -> ")[0] if "__init__" in vars(thing) else "()"
+    return signature("", thing).partition(" -> ")[0] if "__init__" in vars(thing) or is_message(thing) else "()"
+
+
+def is_message(thing: object) -> bool:
+    """Whether a class is one that msgspec makes from its fields."""
+    return inspect.isclass(thing) and issubclass(thing, Struct)
 
 
 def _members(thing: type) -> Iterator[tuple[str, Any]]:
