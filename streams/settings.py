@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.errors import InputError
-from adatkg_core.settings import parse_value, read_section, settings_of
+from adatkg_core.settings import load_section, setting
 
 Horizon = int | Literal["auto"]  # ticks, or as the rhythm of the stream has it
 
@@ -20,35 +20,46 @@ Horizon = int | Literal["auto"]  # ticks, or as the rhythm of the stream has it
 class StreamSettings:
     """How a worker reads, answers, and keeps what it knows."""
 
-    models: str = "models"
-    snapshots: str = "snapshots"
-    device: str = "auto"
-    group: str = "adatkg-worker"
-    # Replica i of n takes in every fact and answers its share of the queries; 1 of 1 answers all.
-    replica: int = 1
-    replicas: int = 1
-    # A batch is closed when it is full, or so many seconds after its first event.
-    batch_events: int = 512
-    batch_seconds: float = 0.02
-    # A snapshot is due after so many events, or so many seconds with something new.
-    snapshot_events: int = 50_000
-    snapshot_seconds: float = 30.0
-    keep_snapshots: int = 3
-    late: LatePolicy = "apply"
-    max_jump: int = MAX_JUMP
-    # Mark what the recurrency heuristic would have said beside every answer, where the model keeps its counts.
-    heuristic: bool = True
-    # For how many ticks a query about the next time may wait for the fact that marks it.
-    horizon: Horizon = "auto"
-    web_host: str = "127.0.0.1"
-    web_port: int = 6066
-    # By which other names the web pages may be asked for; a browser that was led here by any other is refused.
-    web_names: tuple[str, ...] = ()
-    # Whoever knows it may promote, roll back and retry from the web page; nobody may while it is empty. It comes from
-    # the file or from ADATKG_STREAM_WEB_TOKEN; there is no flag, because flags show in process lists.
-    web_token: str = field(default="", repr=False)
-    # A worker that is gone for this long loses its graphs to the others.
-    session_seconds: float = 10.0
+    models: str = setting("models", "Model store, a folder or an fsspec URL.")
+    snapshots: str = setting("snapshots", "Where states are kept, a folder or an fsspec URL.")
+    device: str = setting("auto", "`auto`, `cpu` or `cuda`.")
+    group: str = setting("adatkg-worker", "Consumer group; workers of one group share the graphs.")
+    replica: int = setting(1, "Which replica this is, from 1.")
+    replicas: int = setting(
+        1,
+        "How many replicas there are; each takes in every fact and answers its share of the queries.",
+    )
+    batch_events: int = setting(512, "Events in a batch, at most.")
+    batch_seconds: float = setting(0.02, "Seconds after its first event when a batch is closed though it is not full.")
+    snapshot_events: int = setting(50_000, "Events after which a snapshot is due.")
+    snapshot_seconds: float = setting(30.0, "Seconds with something new after which a snapshot is due.")
+    keep_snapshots: int = setting(3, "Snapshots kept for each graph; at least 2.")
+    late: LatePolicy = setting(
+        "apply",
+        "Facts older than the watermark: `apply` counts them as of now, `refuse` sets them aside.",
+    )
+    max_jump: int = setting(MAX_JUMP, "Ticks by which the watermark may move at once.")
+    heuristic: bool = setting(True, "Mark what counting alone would have answered beside every answer.")
+    horizon: Horizon = setting(
+        "auto",
+        "Ticks for which a query about `next` waits for the fact that marks it in the live score; `auto`: "
+        "three of four times when something of a kind happened again, it took no longer. No prediction "
+        "depends on it.",
+    )
+    web_host: str = setting("127.0.0.1", "Address of the web pages.")
+    web_port: int = setting(6066, "Port of the web pages; 0 is none.")
+    # A browser that was led here by any other name is refused.
+    web_names: tuple[str, ...] = setting((), "Other names under which the pages may be asked for.")
+    # From the file or from ADATKG_STREAM_WEB_TOKEN; there is no flag, because flags show in process lists.
+    web_token: str = setting(
+        "",
+        "Whoever knows it may promote, roll back and retry from the page; nobody while it is empty.",
+        repr=False,
+    )
+    session_seconds: float = setting(
+        10.0,
+        "Seconds without a sign of life after which a worker's graphs go to others; 6 to 60.",
+    )
 
     def __post_init__(self) -> None:
         rules = {
@@ -76,21 +87,5 @@ def load_settings(
     path: Path | None, flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ
 ) -> StreamSettings:
     """Settings from the [stream] sections, the environment and flags; a flag that is None was not given."""
-    values = settings_of(StreamSettings, "stream", path, environ)
-    for one in fields(StreamSettings):
-        variable = f"ADATKG_STREAM_{one.name}".upper()
-        if variable in environ:
-            values[one.name] = _from_text(one.type, environ[variable])
-    values |= {name: value for name, value in flags.items() if value is not None}
-    settings: StreamSettings = read_section(StreamSettings, values, "stream settings:")
+    settings: StreamSettings = load_section(StreamSettings, "stream", path, flags, environ)
     return settings
-
-
-def _from_text(hint: Any, text: str) -> Any:
-    """A variable's text as its setting's type wants it; names in a row may simply have commas between them."""
-    if hint == "str":
-        return text
-    value = parse_value(text)
-    if str(hint).startswith("tuple") and isinstance(value, str):
-        return [name.strip() for name in value.split(",") if name.strip()]
-    return value

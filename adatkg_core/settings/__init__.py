@@ -12,8 +12,10 @@ from adatkg_core.settings.model_settings import (
     environment_overrides,
     load_config,
 )
+from adatkg_core.settings.setting import about, setting
 from adatkg_core.settings.toml_files import (
     config_files,
+    load_section,
     parse_value,
     read_file,
     read_section,
@@ -27,15 +29,18 @@ __all__ = [
     "Protocol",
     "RecallConfig",
     "TrainConfig",
+    "about",
     "choose_config",
     "config_file",
     "config_files",
     "config_from_dict",
     "environment_overrides",
     "load_config",
+    "load_section",
     "parse_value",
     "read_file",
     "read_section",
+    "setting",
     "settings_of",
     "shipped_configs",
 ]

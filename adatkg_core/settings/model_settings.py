@@ -13,6 +13,7 @@ from typing import Any, Literal, get_type_hints
 
 from adatkg_core.constants import SLICES
 from adatkg_core.errors import InputError
+from adatkg_core.settings.setting import setting
 from adatkg_core.settings.toml_files import (
     MODEL_SECTIONS,
     config_files,
@@ -31,27 +32,52 @@ Timing = Literal["before", "after"]
 class ModelConfig:
     """The paper's model; every cell of its ablation tables is one setting of these."""
 
-    enabled: bool = True
-    dim: int = 128
-    layers: int = 2
-    heads: int = 8
-    dropout: float = 0.1
-    text_dropout: float = 0.0
-    encoder: str = "minilm"
-    entity: Literal["text", "learned"] = "text"
-    chain_length: int = 10
-    chain_window: int = 14
-    chain_capacity: int = 64
-    prior: bool = True
-    codes: int = 100
-    prototype_decay: float = 0.99
-    memory: Literal["none", "ema", "gru", "attention"] = "ema"
-    decay: Literal["shared", "entity", "dimension"] = "shared"
-    ring: int = 16
-    gate: Literal["adaptive", "constant"] = "adaptive"
-    timing: Timing = "before"
-    filters: int = 50
-    kernel: int = 3
+    enabled: bool = setting(True, "The paper's model takes part; without it the recall head answers alone.")
+    dim: int = setting(128, "Length of an entity's vector; a multiple of 4 and of `heads`.")
+    layers: int = setting(2, "Layers of the Transformer that reads an entity's chain of latest facts.")
+    heads: int = setting(8, "Its attention heads.")
+    dropout: float = setting(0.1, "Dropout in chain encoder and decoder while training.")
+    text_dropout: float = setting(
+        0.0,
+        "Dropout on the vectors of names while training, against learning busy names by heart.",
+    )
+    encoder: str = setting(
+        "minilm",
+        "What reads names: `minilm`, which comes with the package; `hash:64`, hashed words and letters, no "
+        "model; or the name or folder of a transformers model with `:mean` or `:cls`.",
+    )
+    entity: Literal["text", "learned"] = setting(
+        "text",
+        "An entity begins with its name's vector (`text`) or with a learned one (`learned`).",
+    )
+    chain_length: int = setting(10, "Facts in a chain at most; the nearest by relation are chosen when there are more.")
+    chain_window: int = setting(14, "Ticks that a chain reaches back.")
+    chain_capacity: int = setting(64, "Latest facts of an entity that are kept to choose from.")
+    prior: bool = setting(
+        True,
+        "The cluster's prototype takes part; without it an entity has only its name and its memory.",
+    )
+    codes: int = setting(100, "Clusters of names.")
+    prototype_decay: float = setting(0.99, "How much of a prototype stays at each update.")
+    memory: Literal["none", "ema", "gru", "attention"] = setting(
+        "ema",
+        "How memory is updated: `ema`, `gru`, `attention` over the latest signals, or `none`.",
+    )
+    decay: Literal["shared", "entity", "dimension"] = setting(
+        "shared",
+        "Of the moving average: one for all (`shared`), for each `entity`, or for each `dimension`.",
+    )
+    ring: int = setting(16, 'Signals kept for `memory = "attention"`.')
+    gate: Literal["adaptive", "constant"] = setting(
+        "adaptive",
+        "How memory is mixed in: `adaptive`, or always half and half (`constant`).",
+    )
+    timing: Timing = setting(
+        "before",
+        "In the snapshot protocol: memory takes the queries' signals in `before` or `after` scoring.",
+    )
+    filters: int = setting(50, "Filters of the decoder's convolution.")
+    kernel: int = setting(3, "Width of that convolution; odd.")
 
 
 @dataclass(frozen=True)
@@ -61,18 +87,18 @@ class RecallConfig:
     `fast` and `slow` are the times, in ticks, in which a count falls to 1/e.
     """
 
-    enabled: bool = True
-    fast: float = 7.0
-    slow: float = 60.0
-    pair_slots: int = 512
-    relation_slots: int = 2048
-    neighbours: int = 30
-    cold_below: int = 20
-    heads: int = 4
-    hidden: int = 48
-    relation_dim: int = 16
-    name_dim: int = 96
-    text_dropout: float = 0.2
+    enabled: bool = setting(True, "The recall head takes part.")
+    fast: float = setting(7.0, "Ticks in which a quick count falls to 1/e.")
+    slow: float = setting(60.0, "Ticks in which a slow count falls to 1/e.")
+    pair_slots: int = setting(512, "Pairs (relation, other) kept for each entity; a multiple of 16.")
+    relation_slots: int = setting(2048, "Entities kept for each relation; a multiple of 16.")
+    neighbours: int = setting(30, "Entities of the nearest names that speak for a newcomer.")
+    cold_below: int = setting(20, "Interactions below which a subject counts as a newcomer.")
+    heads: int = setting(4, "Learned ways in which relations resemble each other.")
+    hidden: int = setting(48, "Width of the layers that weigh counts and ages.")
+    relation_dim: int = setting(16, "Length of a relation's vector.")
+    name_dim: int = setting(96, "Length of a name's vector in the part that says how well two names go together.")
+    text_dropout: float = setting(0.2, "Dropout on names there.")
 
 
 @dataclass(frozen=True)
@@ -85,22 +111,25 @@ class TrainConfig:
     `alone_weight` is the weight of the paper's model's own loss beside the loss of model and recall together.
     """
 
-    protocol: Protocol = "streaming"
-    epochs: int = 10
-    patience: int = 3
-    lr: float = 1e-3
-    recall_lr: float = 3e-3
-    weight_decay: float = 1e-5
-    clip: float = 1.0
-    vq_weight: float = 0.1
-    alone_weight: float = 0.5
-    batch: int = 512
-    burn_in: float = 0.1
-    strangers: float = 0.5
-    strangers_below: int = 50
-    select: tuple[str, ...] = ("all",)
-    valid_every: int = 1
-    seed: int = 1
+    protocol: Protocol = setting("streaming", "By which protocol the epochs are compared.")
+    epochs: int = setting(10, "Passes over the facts, at most.")
+    patience: int = setting(3, "Epochs without an improvement before it ends; 0 never ends early.")
+    lr: float = setting(1e-3, "Learning rate of the paper's model.")
+    recall_lr: float = setting(3e-3, "Learning rate of the recall head.")
+    weight_decay: float = setting(1e-5, "Weight decay.")
+    clip: float = setting(1.0, "Largest norm of the gradient.")
+    vq_weight: float = setting(0.1, "Weight of the clusters' loss.")
+    alone_weight: float = setting(0.5, "Weight of the paper's model's own loss beside that of both together.")
+    batch: int = setting(512, "Queries in a step; a time is never mixed with another.")
+    burn_in: float = setting(0.1, "Share of the first times that are only remembered: everybody is a newcomer there.")
+    strangers: float = setting(
+        0.5,
+        "Share of the queries about young subjects that are asked as if the subject were unseen.",
+    )
+    strangers_below: int = setting(50, "Interactions below which a subject is young.")
+    select: tuple[str, ...] = setting(("all",), "Slices whose mean MRR decides which epoch is kept.")
+    valid_every: int = setting(1, "Epochs between two measurements.")
+    seed: int = setting(1, "Seed of everything random.")
 
 
 @dataclass(frozen=True)

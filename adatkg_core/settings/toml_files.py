@@ -60,6 +60,22 @@ def settings_of(cls: type, name: str, given: Path | None, environ: Mapping[str, 
     return found
 
 
+def load_section(
+    cls: type, name: str, given: Path | None, flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ
+) -> Any:
+    """A section as its dataclass: from all files that count, then ADATKG_SECTION_KEY variables, then flags.
+
+    A flag that is None was not given.
+    """
+    values = settings_of(cls, name, given, environ)
+    for one in dataclasses.fields(cls):
+        variable = f"ADATKG_{name}_{one.name}".upper()
+        if variable in environ:
+            values[one.name] = _from_text(one.type, environ[variable])
+    values |= {key: value for key, value in flags.items() if value is not None}
+    return read_section(cls, values, f"{name} settings:")
+
+
 def read_section(cls: type, values: Mapping[str, Any], where: str) -> Any:
     """One section as its dataclass: an unknown key or a value of the wrong type is an error that names it."""
     return cls(**check_section(cls, values, where))
@@ -99,6 +115,16 @@ def _typed(hint: Any, value: Any, shown: str) -> Any:
         return float(value)
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise InputError(f"{shown}: must be a {hint.__name__}")
+    return value
+
+
+def _from_text(hint: Any, text: str) -> Any:
+    """A variable's text as its setting's type wants it; names in a row may simply have commas between them."""
+    if hint == "str":
+        return text
+    value = parse_value(text)
+    if str(hint).startswith("tuple") and isinstance(value, str):
+        return [name.strip() for name in value.split(",") if name.strip()]
     return value
 
 

@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from adatkg_core.settings import Config, shipped_configs
+from adatkg_core.settings import Config, about, shipped_configs
 from docs.generator.markdown import code, described, document, table
-from docs.generator.settings_about import INTERNAL, SETTINGS, VARIABLES
+from docs.generator.variables import INTERNAL, VARIABLES
 from streams.kafka.connection import KafkaSettings
 from streams.settings import StreamSettings
 from trainer.retrain import RetrainSettings
@@ -75,7 +75,6 @@ lists of processes: give `password_file` or the variable `ADATKG_KAFKA_PASSWORD`
 
 def page() -> str:
     """Every section, and the variables beside them."""
-    described("settings", (f"{section}.{name}" for section in SECTIONS for name, *_ in _fields(section)), SETTINGS)
     parts = []
     for section in SECTIONS:
         parts += [f"## [{section}]: {TITLES[section]} {{: #{section} }}", _table(section)]
@@ -85,17 +84,14 @@ def page() -> str:
 
 def _table(section: str) -> str:
     rows = []
-    for name, hint, default in _fields(section):
-        about, values = SETTINGS[f"{section}.{name}"], [code(value) for value in get_args(hint)]
-        if get_origin(hint) is Literal and not all(value in about for value in values):
-            about += f" One of {', '.join(values)}."
-        rows.append((code(name), code(_toml(default)), about))
-    return table(("setting", "default", "is"), rows)
-
-
-def _fields(section: str) -> list[tuple[str, Any, Any]]:
     hints = get_type_hints(SECTIONS[section])
-    return [(field.name, hints[field.name], field.default) for field in dataclasses.fields(SECTIONS[section])]
+    for field in dataclasses.fields(SECTIONS[section]):
+        said, hint = about(field), hints[field.name]
+        values = [code(value) for value in get_args(hint)]
+        if get_origin(hint) is Literal and not all(value in said for value in values):
+            said += f" One of {', '.join(values)}."
+        rows.append((code(field.name), code(_toml(field.default)), said))
+    return table(("setting", "default", "is"), rows)
 
 
 def _toml(value: Any) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from adatkg_core.errors import InputError
-from adatkg_core.settings import config_files, read_file, settings_of
+from adatkg_core.settings import config_files, read_file, setting, settings_of
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 DEFAULT_PREFIX = "adatkg"
@@ -106,16 +106,20 @@ class KafkaSettings:
     A password is not among them, because such files are shared: `password_file` names a file that holds nothing else.
     """
 
-    bootstrap: str = DEFAULT_BOOTSTRAP
-    topic_prefix: str = DEFAULT_PREFIX
-    security: str = "PLAINTEXT"
-    mechanism: str = "PLAIN"
-    username: str = ""
-    password_file: str = ""
-    cafile: str = ""
-    certfile: str = ""
-    keyfile: str = ""
-    compression: str = "none"
+    bootstrap: str = setting(DEFAULT_BOOTSTRAP, "`host:port` of the brokers, several separated by commas.")
+    topic_prefix: str = setting(DEFAULT_PREFIX, "Prefix of the topics; several systems can share a cluster by it.")
+    security: str = setting("PLAINTEXT", "`PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`.")
+    mechanism: str = setting("PLAIN", "`PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`.")
+    username: str = setting("", "User for SASL.")
+    password_file: str = setting("", "A file with the password for SASL and nothing else.")
+    cafile: str = setting("", "PEM file with the certificates that brokers are checked against; else the system's.")
+    certfile: str = setting("", "PEM file with our own certificate, where brokers want one.")
+    keyfile: str = setting("", "PEM file with its key, without a password; it may stand in `certfile` too.")
+    compression: str = setting(
+        "none",
+        "How all that we send is compressed: `none` or `gzip`, which every client can read, or `snappy`, "
+        "`lz4` or `zstd`, for which readers need a library.",
+    )
 
 
 def kafka_settings(config: Path | None = None, environ: Mapping[str, str] = os.environ) -> KafkaSettings:

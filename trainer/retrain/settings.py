@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from adatkg_core.errors import InputError
-from adatkg_core.settings import parse_value, read_section, settings_of
+from adatkg_core.settings import load_section, setting
 from trainer.retrain.archive import WINDOW
 
 
@@ -18,13 +18,19 @@ from trainer.retrain.archive import WINDOW
 class RetrainSettings:
     """What seldom changes from one trainer to the next."""
 
-    window: float = WINDOW  # share of the distinct times on which bundles are compared
-    margin: float = 0.0  # by which a candidate's MRR must be better
-    slice: str = "all"
-    keep: int = 5  # bundles in the store
-    scores: str = "http://127.0.0.1:6066/scores"
-    metrics_port: int = 0
-    metrics_host: str = "127.0.0.1"
+    window: float = setting(
+        WINDOW,
+        "Newest share of the times, on which bundles are compared; also what `train --to` holds back.",
+    )
+    margin: float = setting(0.0, "By how much the new bundle's MRR must be better to be promoted.")
+    slice: str = setting("all", "Which queries decide, as in `adatkg evaluate`.")
+    keep: int = setting(5, "Bundles that stay in the store; the present one and the one before it always do.")
+    scores: str = setting(
+        "http://127.0.0.1:6066/scores",
+        "The worker's page with the MRR that `--every drop-0.03` watches.",
+    )
+    metrics_port: int = setting(0, "Port of the trainer's metrics for Prometheus; 0 is none.")
+    metrics_host: str = setting("127.0.0.1", "Address of that port.")
 
     def __post_init__(self) -> None:
         # The other rules are those of a plan, whoever makes it.
@@ -36,11 +42,5 @@ def load_retrain_settings(
     path: Path | None, flags: Mapping[str, Any], environ: Mapping[str, str] = os.environ
 ) -> RetrainSettings:
     """Settings from the [retrain] sections, the environment and flags; a flag that is None was not given."""
-    values = settings_of(RetrainSettings, "retrain", path, environ)
-    for one in fields(RetrainSettings):
-        variable = f"ADATKG_RETRAIN_{one.name}".upper()
-        if variable in environ:
-            values[one.name] = parse_value(environ[variable])
-    values |= {name: value for name, value in flags.items() if value is not None}
-    settings: RetrainSettings = read_section(RetrainSettings, values, "retrain settings:")
+    settings: RetrainSettings = load_section(RetrainSettings, "retrain", path, flags, environ)
     return settings
