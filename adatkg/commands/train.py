@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,7 +14,7 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from adatkg.console.completion import dataset_names
-from adatkg.console.options import BootstrapOption, connection_of
+from adatkg.console.options import connection_of
 from adatkg.console.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg.console.progress import progress_bar
 from adatkg.console.training_options import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from adatkg_core.datasets import Dataset
     from adatkg_core.storage import Bundle
     from adatkg_core.text import TextEncoder
+    from streams.kafka import Connection, Topics
     from streams.promotion import Tell
     from trainer import Run
 
@@ -103,7 +105,6 @@ def train(
         Path | None, typer.Option(help="Folder of the unfinished run. [default: beside the bundle]")
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite a bundle.")] = False,
-    bootstrap: BootstrapOption = None,
     offline: Annotated[bool, typer.Option("--offline", help="Tell no running worker of it.")] = False,
     json: JsonFlag = False,
 ) -> None:
@@ -138,7 +139,7 @@ def train(
     else:
         assert models is not None and graph is not None
         _put(run.bundle, data, encoder, models, graph, state)
-        where = None if offline else (bootstrap, None, file)
+        where = None if offline else (lambda: connection_of(None, None, file))
         announced = _promote(models, graph, run.bundle.version, f"trained from {data.name}", where)
         written = ModelStore(models).bundle_url(graph, run.bundle.version)
     shutil.rmtree(work / "checkpoint", ignore_errors=True)
@@ -229,7 +230,11 @@ def _put(
 
 
 def _promote(
-    models: str, graph: str, version: str, reason: str, where: tuple[str | None, str | None, Path | None] | None
+    models: str,
+    graph: str,
+    version: str,
+    reason: str,
+    where: Callable[[], tuple[Connection, Topics]] | None,
 ) -> bool:
     """Make the bundle present; returns whether running workers were told, which only those of another one need."""
     from adatkg_core.errors import AdatkgError, InputError
@@ -240,7 +245,7 @@ def _promote(
     tell: Tell = tell_nobody
     if where is not None and store.present(graph) is not None:
         try:
-            tell = teller(*connection_of(*where), models)
+            tell = teller(*where(), models)
         except AdatkgError as error:
             _warn(f"no running worker is told: {error}")
     try:

@@ -27,14 +27,15 @@ LONGEST = (
 )
 # The tests of each share images, a running system, a broker or a bundle, which are made once in a process.
 TOGETHER = (
-    "tests/containers/",
-    "tests/browser/",
     "tests/end_to_end/test_secured_broker.py",
     "tests/end_to_end/test_stock_clients.py",
     "tests/streams/embedded_broker/test_broker.py",
     "tests/streams/dashboard/test_server.py",
     "tests/adatkg/commands/test_train_evaluate.py",
 )
+
+# One after the other, too: containers come with network interfaces, and Chromium drops its requests when one appears.
+NETWORK = ("tests/containers/", "tests/browser/")
 
 PAGES = "tests/docs/test_pages.py::test_what_a_page_says_works_as_it_stands_there["
 
@@ -45,6 +46,8 @@ class Sharing(LoadScopeScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(PAGES):
             return _first_page(nodeid)
+        if nodeid.startswith(NETWORK):
+            return "network"
         return next((place for place in TOGETHER if nodeid.startswith(place)), nodeid)
 
 

@@ -13,7 +13,7 @@ from adatkg.main import app
 from tests.support.command_tree import tree
 
 TREE = tree()
-OPTIONS = 12  # beside --json and --help, which all have
+OPTIONS = 13  # beside --json and --help, which all have
 LINES = 50  # of 80 columns: what a screen shows at once
 
 

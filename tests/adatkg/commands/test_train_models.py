@@ -53,7 +53,9 @@ def known(relations: int) -> tuple[str, ...]:
     return (*GRAPH.relations[:relations], *(f"other {i}" for i in range(len(small_graph().relations) - relations)))
 
 
-def test_a_bundle_that_may_answer_is_present_noted_and_announced(train: Train, tmp_path: Path, bootstrap: str) -> None:
+def test_a_bundle_that_may_answer_is_present_noted_and_announced(
+    train: Train, tmp_path: Path, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     topics: Topics = fresh_topics(bootstrap)
     store = ModelStore(str(tmp_path / "models"))
     code, out, error = train("--seed", "1", "--offline")
@@ -61,7 +63,9 @@ def test_a_bundle_that_may_answer_is_present_noted_and_announced(train: Train, t
     first = json.loads(out)
     assert first["announced"] is False
     assert records(bootstrap, topics.models) == []
-    code, out, error = train("--seed", "2", "--bootstrap", bootstrap, "--topic-prefix", topics.prefix)
+    monkeypatch.setenv("ADATKG_BOOTSTRAP", bootstrap)
+    monkeypatch.setenv("ADATKG_TOPIC_PREFIX", topics.prefix)
+    code, out, error = train("--seed", "2")
     assert code == 0, error
     second = json.loads(out)
     assert second["announced"] is True
@@ -73,10 +77,11 @@ def test_a_bundle_that_may_answer_is_present_noted_and_announced(train: Train, t
 
 
 def test_without_a_broker_the_bundle_is_present_and_the_command_says_who_was_not_told(
-    train: Train, tmp_path: Path
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("ADATKG_BOOTSTRAP", "127.0.0.1:1")
     assert train("--seed", "1")[0] == 0, "the first of a graph needs no broker"
-    code, out, error = train("--seed", "2", "--bootstrap", "127.0.0.1:1")
+    code, out, error = train("--seed", "2")
     assert code == 0
     assert json.loads(out)["announced"] is False
     assert "no running worker is told: no Kafka broker answers at 127.0.0.1:1" in error

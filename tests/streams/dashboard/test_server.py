@@ -309,9 +309,16 @@ def test_the_stream_tells_of_samples_predictions_truths_and_dead_letters(page: P
         until(lambda: "live-1" in page.world.answers(), "the query is answered")
         page.world.publish([("g", encode_fact(subject, RELATION, truth, now))])
 
-    heard = listen(page, work, lambda event, values: event == "truth" and values["entity"] == truth)
+    wanted = {"prediction", "truth"}  # in either order: predictions are told a few times a second, truths at once
+
+    def is_last(event: str, values: dict[str, Any]) -> bool:
+        if (event == "truth" and values["entity"] == truth) or (event == "prediction" and values["t"] == now):
+            wanted.discard(event)
+        return not wanted
+
+    heard = listen(page, work, is_last)
     answer = page.world.answers()["live-1"][0]
-    last = heard[-1][1]
+    (last,) = (values for event, values in heard if event == "truth" and values["entity"] == truth)
     assert last["id"] == answer["id"] and last["graph"] == "g" and last["rank"] == answer["ranks"][truth]
     assert last["heuristic_rank"] >= 1
     rows = [values for event, values in heard if event == "prediction"]
