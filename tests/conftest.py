@@ -10,6 +10,8 @@ from typing import Any
 # Before torch is imported by any test; see adatkg. Tests run beside each other, so each has one thread.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Brokers of tests live for seconds: what is compiled quickly costs them less than what is compiled well.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 import pytest
 

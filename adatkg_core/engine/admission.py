@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from adatkg_core.clock import Clock, readable
 from adatkg_core.constants import LAST_TIME, LatePolicy
-from adatkg_core.events import Fact, Refusal
+from adatkg_core.events import Fact, Query, Refusal
 from adatkg_core.messages import Reason
 from adatkg_core.state import Relations
 
@@ -97,3 +97,14 @@ def object_to_tick(time: int) -> Objection | None:
     if abs(time) > LAST_TIME:
         return Reason.BAD_TIME, f"time {time} is out of range: a tick has 32 bits"
     return None
+
+
+def object_to_query(query: Query, relations: Relations) -> Objection | None:
+    """Why a query cannot be answered; None when it can."""
+    if query.r not in relations:
+        return object_to_relation(query.r, relations)
+    if (query.s is None) == (query.o is None):
+        return Reason.BAD_VALUE, "a query gives exactly one of s and o"
+    if query.k < 0:
+        return Reason.BAD_VALUE, f"k is {query.k}: ask for at least 0 candidates"
+    return object_to_tick(query.t)

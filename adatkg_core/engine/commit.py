@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from adatkg_core.evidence import observe_evidence
 from adatkg_core.model import AdaTKG, LastUpdate
 from adatkg_core.state import GraphState, append_to_chains, both_sides
 
@@ -25,6 +26,8 @@ def commit_facts(model: AdaTKG, state: GraphState, facts: Tensor, time: int) -> 
         if model.memory is not None:
             last = _update_memory(model, state, entity, relation, encoding)
     append_to_chains(state, entity, relation, other, time)
+    if state.keeps_evidence:
+        observe_evidence(state, entity, relation, other, time)
     if model.recall is not None:
         state.pair_table.add(state, entity, relation, other, time)
         state.relation_table.add(state, relation, torch.zeros_like(relation), other, time)

@@ -14,16 +14,15 @@ from torch import Tensor
 
 from adatkg_core.clock import Clock
 from adatkg_core.constants import MAX_JUMP, LatePolicy
-from adatkg_core.engine.admission import Admission, Objection, Observed, object_to_relation, object_to_tick
+from adatkg_core.engine.admission import Admission, Observed, object_to_query, object_to_tick
 from adatkg_core.engine.pending import PendingFacts
 from adatkg_core.engine.ranked_lists import exact_ranks, recurrent_lists, top_lists
 from adatkg_core.engine.snapshot import Snapshot
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Query, Ranking, Recurrent, Refusal
-from adatkg_core.messages import Reason
 from adatkg_core.model import AdaTKG, View, keeps_counts, score_recurrency
-from adatkg_core.state import Catalog, GraphState, Relations
-from adatkg_core.text import TextEncoder, text_of
+from adatkg_core.state import NAME_TENSORS, Catalog, GraphState, Grouping, Relations
+from adatkg_core.text import TextEncoder, choose_structure, text_of
 
 CHUNK = 256  # queries scored at once; bounds memory, never changes an answer
 
@@ -63,6 +62,7 @@ class Engine:
         self.device = model.relation_text.device
         self.state = GraphState(model.config, model.relation_text.shape[1], len(relations), self.device)
         self.catalog = Catalog()
+        self.grouping = self._empty_grouping()
         self.watermark: int | None = None
         self._pending = PendingFacts(model, self.state, torch.zeros((0, 3), dtype=torch.int64, device=self.device))
         self._view: View | None = None
@@ -128,7 +128,7 @@ class Engine:
             return
         start = self.state.entities
         self.state.reserve(start + len(fresh))
-        self._write_text(start, fresh)
+        self._write_names(start, fresh, self.grouping.add(fresh))
         self.state.entities = start + len(fresh)
         self._view = None
 
@@ -144,7 +144,7 @@ class Engine:
         answers: list[Ranking | Refusal | None] = [None] * len(queries)
         groups: dict[int, list[int]] = {}
         for i, query in enumerate(queries):
-            objection = self._unfit(query)
+            objection = object_to_query(query, self.relations)
             if objection:
                 answers[i] = Refusal(i, *objection)
             else:
@@ -159,13 +159,19 @@ class Engine:
         return [answer for answer in answers if answer is not None]
 
     @torch.no_grad()
-    def score_rows(self, subject: Tensor, relation: Tensor, time: int) -> Iterator[tuple[slice, Tensor]]:
-        """Scores of all visible entities for queries given as rows [B] at one time, a chunk at a time."""
+    def score_rows(
+        self, subject: Tensor, relation: Tensor, time: int, strangers: Sequence[str] = ()
+    ) -> Iterator[tuple[slice, Tensor]]:
+        """Scores of all visible entities for queries given as rows [B] at one time, a chunk at a time; of all rows
+        where there are `strangers`, who have those behind the catalog while this lasts."""
         view, visible = self._read(time)
-        for start in range(0, subject.shape[0], CHUNK):
-            part = slice(start, min(start + CHUNK, subject.shape[0]))
-            scores = self.model.score(self.state, view, subject[part], relation[part], time).total
-            yield part, scores[:, :visible]
+        with self.rows_for(strangers) as rows:
+            if strangers:
+                view = view.and_also(self.model.view(self.state, torch.tensor(rows, device=self.device)))
+            for start in range(0, subject.shape[0], CHUNK):
+                part = slice(start, min(start + CHUNK, subject.shape[0]))
+                scores = self.model.score(self.state, view, subject[part], relation[part], time).total
+                yield part, scores if strangers else scores[:, :visible]
 
     def turn_to(self, time: int) -> int:
         """Make the state what a read at `time` may see, and say how many entities are candidates then."""
@@ -174,6 +180,10 @@ class Engine:
             return len(self.catalog)
         self._exclude_pending()
         return self._visible
+
+    def read_anew(self) -> None:
+        """Keep nothing of earlier reads, whose company decides how sums round: the next answer is the state's alone."""
+        self._view = None
 
     def gates(self, time: int) -> Tensor:
         """The mean gate of each entity as a read at `time` sees it, [N]."""
@@ -184,16 +194,13 @@ class Engine:
         """The length of what is remembered of each row [n], as the state stands; 0 in a model without memory."""
         if self.model.memory is None:
             return torch.zeros(rows.shape[0], device=self.device)
-        norms: Tensor = torch.linalg.vector_norm(self.state.tensors["memory"][rows].flatten(1), dim=1)
-        return norms
+        return torch.linalg.vector_norm(self.state.tensors["memory"][rows].flatten(1), dim=1)  # type: ignore[no-any-return]
 
     @contextmanager
     def rows_for(self, names: Sequence[str]) -> Iterator[list[int]]:
         """Rows of names for one read; one that is in no fact yet has a row behind the catalog while this lasts."""
         rows, unseen = self._rows_of(names)
-        if unseen:
-            self.state.reserve(self.state.entities + len(unseen))
-            self._write_text(self.state.entities, unseen)
+        self._seat(unseen)
         try:
             yield rows
         finally:
@@ -228,6 +235,8 @@ class Engine:
         pending = tensors.pop("pending").to(self.device)
         self.state.load(tensors, len(meta["entities"]), meta["pages"])
         self.catalog = Catalog(meta["entities"])
+        self.grouping = self._empty_grouping()
+        self.grouping.add(meta["entities"])
         self.watermark, self._visible = meta["watermark"], meta["visible"]
         self._pending = PendingFacts(self.model, self.state, pending)
         self._view = None
@@ -263,24 +272,20 @@ class Engine:
     def _read(self, time: int) -> tuple[View, int]:
         visible = self.turn_to(time)
         if self._view is None:
-            ids = torch.arange(self.state.entities, device=self.device)
-            self._view = self.model.view(self.state, ids)
+            self._view = self.model.view(self.state, torch.arange(self.state.entities, device=self.device))
         return self._view, visible
 
-    def _write_text(self, start: int, names: Sequence[str]) -> None:
+    def _empty_grouping(self) -> Grouping:
+        return Grouping(choose_structure(self.model.config.model.names, ()))
+
+    def _write_names(self, start: int, names: Sequence[str], kin: tuple[list[int], list[int]]) -> None:
         text = self.encoder.encode([text_of(name) for name in names]).to(self.device)
         rows = torch.arange(start, start + len(names), device=self.device)
         self.state.tensors["text"][rows] = text
         self.state.tensors["cluster"][rows] = self.model.assign_clusters(self.state, rows)
-
-    def _unfit(self, query: Query) -> Objection | None:
-        if query.r not in self.relations:
-            return object_to_relation(query.r, self.relations)
-        if (query.s is None) == (query.o is None):
-            return Reason.BAD_VALUE, "a query gives exactly one of s and o"
-        if query.k < 0:
-            return Reason.BAD_VALUE, f"k is {query.k}: ask for at least 0 candidates"
-        return object_to_tick(query.t)
+        if self.state.keeps_evidence:
+            for name, numbers in zip(("group", "role"), kin, strict=True):
+                self.state.tensors[name][rows] = torch.tensor(numbers, device=self.device)
 
     def _answer(self, queries: list[Query], time: int, depth: int, heuristic: bool) -> list[Ranking]:
         view, visible = self._read(time)
@@ -303,8 +308,7 @@ class Engine:
         if heuristic and keeps_counts(self.state):
             counted = score_recurrency(self.state, subject, relation, time, scores.shape[1])
             recurrent = recurrent_lists(counted, queries, self.catalog, visible, place, depth)
-        if unseen:
-            self._forget_strangers(len(unseen))
+        self._forget_strangers(len(unseen))
         tops = top_lists(scores[:, :visible], queries, self.catalog, depth)
         ranks = exact_ranks(scores, queries, self.catalog, visible, place)
         return [
@@ -331,13 +335,16 @@ class Engine:
         return [place[name] if row < 0 else row for name, row in zip(names, rows, strict=True)], unseen
 
     def _with_strangers(self, view: View, names: list[str]) -> View:
-        start = self.state.entities
-        self.state.reserve(start + len(names))
-        self._write_text(start, names)
-        rows = torch.arange(start, start + len(names), device=self.device)
+        self._seat(names)
+        rows = torch.arange(self.state.entities, self.state.entities + len(names), device=self.device)
         return view.and_also(self.model.view(self.state, rows))
+
+    def _seat(self, strangers: list[str]) -> None:
+        if strangers:
+            self.state.reserve(self.state.entities + len(strangers))
+            self._write_names(self.state.entities, strangers, self.grouping.look_up(strangers))
 
     def _forget_strangers(self, count: int) -> None:
         rows = slice(self.state.entities, self.state.entities + count)
-        self.state.tensors["text"][rows] = 0
-        self.state.tensors["cluster"][rows] = 0
+        for name in self.state.tensors.keys() & set(NAME_TENSORS):
+            self.state.tensors[name][rows] = self.state.layout[name].fill

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,8 +16,11 @@ from adatkg_core.model.codebook import Codebook
 from adatkg_core.model.decoder import ConvTransE
 from adatkg_core.model.memory import Gate, Members, memory_operator
 from adatkg_core.model.recall_head import Recall
+from adatkg_core.model.recall_view import RecallView
 from adatkg_core.settings import Config
 from adatkg_core.state import GraphState, group_mean, select_chains
+
+SHARPNESS = 2.3  # logits begin as ten times a cosine, else thousands of candidates stay nearly alike
 
 
 @dataclass(frozen=True)
@@ -40,19 +44,25 @@ class View:
     gate: Tensor  # [N]
     cluster: Tensor  # [N]
     vq_loss: Tensor  # []
+    recalled: RecallView  # what the recall head has read of the state so far
 
     def and_also(self, more: View) -> View:
         """This view with further entities behind it."""
         fused, unit = torch.cat((self.fused, more.fused)), torch.cat((self.unit, more.unit))
         gate, cluster = torch.cat((self.gate, more.gate)), torch.cat((self.cluster, more.cluster))
-        return View(fused, unit, gate, cluster, self.vq_loss)
+        return View(fused, unit, gate, cluster, self.vq_loss, self.recalled)
 
 
 class Scores(NamedTuple):
-    """The scores of queries [B, N], and those of the paper's model alone where the recall head has a part in them."""
+    """The scores of queries [B, N], and where both have a part in them, those of the paper's model and of recall."""
 
     total: Tensor
-    alone: Tensor | None
+    reasoned: Tensor | None = None
+    recalled: Tensor | None = None
+
+    def among(self, n: int) -> Scores:
+        """Those of the first n entities only."""
+        return Scores(*(None if part is None else part[:, :n] for part in self))  # type: ignore[arg-type]
 
 
 class AdaTKG(nn.Module):
@@ -74,21 +84,29 @@ class AdaTKG(nn.Module):
         entity_dim = text_dim if self.learned is None else dim
         self.project, self.text_dropout = nn.Linear(entity_dim, dim), nn.Dropout(model.text_dropout)
         self.relation = nn.Parameter(torch.empty(2 * self.n_relations, dim))
-        nn.init.xavier_uniform_(self.relation)
+        nn.init.normal_(self.relation) if model.scaled else nn.init.xavier_uniform_(self.relation)
         self.relation_project = nn.Linear(text_dim, 2 * dim)
-        self.chain = ChainEncoder(entity_dim, dim, model.layers, model.heads, model.dropout, model.chain_window)
+        self.chain = ChainEncoder(entity_dim, model)
         self.codebook = Codebook(model.codes, dim) if model.prior or model.decay == "entity" else None
         self.transfer = nn.Sequential(nn.Linear(2 * dim, dim), nn.ReLU(), nn.Linear(dim, dim), nn.Sigmoid())
         self.memory = memory_operator(model, entities)
+        self.reads_memory = True  # else every gate is zero: what memory is worth is measured so
         self.signal_in, self.signal_out = nn.Linear(2 * dim, dim), nn.Linear(dim, dim)
         self.gate = Gate(dim, model.gate)
-        self.decoder = ConvTransE(dim, model.filters, model.kernel, model.dropout)
+        self.decoder = ConvTransE(
+            dim, model.filters, model.kernel, model.dropout, rectified=model.decoder == "rectified"
+        )
+        # Names, memories and prototypes meet in a sum: without a common scale the longest of them is all that counts.
+        self.name_norm = nn.LayerNorm(dim) if model.scaled else None
+        self.memory_norm = nn.LayerNorm(dim) if model.scaled and self.memory is not None else None
+        self.sharpness = nn.Parameter(torch.tensor(SHARPNESS)) if model.scaled else None
         self.recall = (
             Recall(config.recall, self.n_relations, text_dim, self.similarity) if config.recall.enabled else None
         )
         self.trust = nn.Linear(3, 1) if config.recall.enabled else None
         if self.trust is not None:
-            nn.init.constant_(self.trust.bias, -2.0)  # recall leads until the model has learned something
+            nn.init.zeros_(self.trust.weight)
+            nn.init.constant_(self.trust.bias, -3.0)  # recall leads until the model has shown what it is worth
 
     def fingerprint(self) -> str:
         """What tells these parameters from any others."""
@@ -117,7 +135,10 @@ class AdaTKG(nn.Module):
         if self.codebook is None:
             return torch.zeros_like(ids)
         weight, bias = self.project.weight.double(), self.project.bias.double()
-        return self.codebook.assign(F.linear(self.entity_input(state, ids).double(), weight, bias))
+        base = F.linear(self.entity_input(state, ids).double(), weight, bias)
+        if (norm := self.name_norm) is not None:
+            base = F.layer_norm(base, norm.normalized_shape, norm.weight.double(), norm.bias.double(), norm.eps)
+        return self.codebook.assign(base)
 
     def encode_chains(self, state: GraphState, entity: Tensor, relation: Tensor, time: int) -> tuple[Tensor, Tensor]:
         """Chain encodings [B, d] of readers (entity, relation) at a time, and whether each chain held anything."""
@@ -155,31 +176,37 @@ class AdaTKG(nn.Module):
         learns; `ids` must then begin with every entity of that update in order 0, 1, …. `extra` [N, d] is added
         to the entities' own vectors (the snapshot protocol's mark).
         """
-        cluster = state.tensors["cluster"][ids]
+        cluster, recalled = state.tensors["cluster"][ids], RecallView(ids.shape[0])
         if not self.config.model.enabled:
             nothing = state.tensors["text"].new_zeros(ids.shape[0], 0)
-            return View(nothing, nothing, nothing.sum(1), cluster, nothing.sum())
+            return View(nothing, nothing, nothing.sum(1), cluster, nothing.sum(), recalled)
         base = self.project(self.text_dropout(self.entity_input(state, ids)))
+        if self.name_norm is not None:
+            base = self.name_norm(base)
         vq_loss = base.new_zeros(())
         if self.codebook is not None and self.training:
             cluster, vq_loss = self.codebook(base)
         prior = base if extra is None else base + extra
         if self.config.model.prior:
             prior = prior + self._transfer(state, prior, cluster)
-        if self.memory is None:
-            return View(prior, F.normalize(prior, dim=1), base.new_zeros(ids.shape[0]), cluster, vq_loss)
+        if self.memory is None or not self.reads_memory:
+            return View(prior, F.normalize(prior, dim=1), base.new_zeros(ids.shape[0]), cluster, vq_loss, recalled)
         memory, updates = state.tensors["memory"][ids], state.tensors["updates"][ids]
         if last is not None and last.entity.numel():
             memory = memory.index_copy(0, last.entity, self.updated_memory(state, last))
             updates = updates.index_copy(0, last.entity, last.updates + 1)
         read = self.memory.read(memory, base, Members(ids, cluster, updates))
+        if self.memory_norm is not None:
+            read = self.memory_norm(read)  # of no memory this is no longer zero, but its gate is
         gate = self.gate(base, read, updates)
         fused = (1 - gate) * prior + gate * read
-        return View(fused, F.normalize(fused, dim=1), gate.detach().mean(1), cluster, vq_loss)
+        return View(fused, F.normalize(fused, dim=1), gate.detach().mean(1), cluster, vq_loss, recalled)
 
     def _transfer(self, state: GraphState, base: Tensor, cluster: Tensor) -> Tensor:
         weight = state.tensors["prototype_weight"].unsqueeze(1)
         prototype = state.tensors["prototype_sum"] / weight.clamp(min=1e-6)  # [K, d], zero where nobody was
+        if self.config.model.scaled:
+            prototype = F.normalize(prototype, dim=1) * (0.5 * math.sqrt(prototype.shape[1]))
         first, rest = self.transfer[0], self.transfer[1:]
         assert isinstance(first, nn.Linear)
         # W [h || c] split in two: the half that sees prototypes is computed once per cluster.
@@ -205,17 +232,19 @@ class AdaTKG(nn.Module):
         n = view.unit.shape[0]
         if not self.config.model.enabled:
             assert self.recall is not None
-            return Scores(self.recall(state, subject, relation, time, n), None)
+            return Scores(self.recall(state, view.recalled, subject, relation, time, n))
         if encoding is None:
             encoding, _ = self.encode_chains(state, subject, relation, time)
         wanted = self.decoder(view.fused[subject] + encoding, self.relations()[relation])
+        if self.sharpness is not None:
+            wanted = F.normalize(wanted, dim=1) * self.sharpness.exp()
         reasoned: Tensor = wanted @ view.unit.T
         if self.recall is None or self.trust is None:
-            return Scores(reasoned, None)
+            return Scores(reasoned)
         warmth = torch.log1p(state.tensors["interactions"][subject].float())
         known = torch.stack((warmth, (warmth == 0).float(), encoding.detach().abs().amax(1).sign()), 1)
-        recalled = self.recall(state, subject, relation, time, n)
-        return Scores(recalled + F.softplus(self.trust(known)) * reasoned, reasoned)
+        recalled = self.recall(state, view.recalled, subject, relation, time, n)
+        return Scores(recalled + F.softplus(self.trust(known)) * reasoned, reasoned, recalled)
 
 
 def _similarity(relation_text: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from adatkg_core.settings import ModelConfig
 from adatkg_core.state import Chains
 
 
@@ -42,15 +43,22 @@ def unpack(tokens: Tensor, mask: Tensor, place: Tensor) -> Tensor:
 
 
 class ChainEncoder(nn.Module):
-    """Chains to one vector per reader: each fact is a token of four quarters, pooled by the reader's relation."""
+    """Chains to one vector per reader: each fact is a token, pooled by the reader's relation.
 
-    def __init__(self, entity_dim: int, dim: int, layers: int, heads: int, dropout: float, window: int) -> None:
+    A token is the sum of relation, partner and age, each normed and as wide as the whole; or the four quarters of
+    entity, relation, partner and age.
+    """
+
+    def __init__(self, entity_dim: int, config: ModelConfig) -> None:
         super().__init__()
-        self.window = window
-        quarter = dim // 4
-        self.entity, self.relation = nn.Linear(entity_dim, quarter), nn.Linear(dim, quarter)
-        self.age = nn.Linear(2, quarter)
-        self.layers = nn.ModuleList(ChainLayer(dim, heads, dropout) for _ in range(layers))
+        dim = config.dim
+        self.window = config.chain_window
+        summed = config.token == "sum"
+        part = dim if summed else dim // 4
+        self.entity, self.relation = nn.Linear(entity_dim, part), nn.Linear(dim, part)
+        self.age = nn.Linear(2, part)
+        self.part_norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(3)) if summed else None
+        self.layers = nn.ModuleList(ChainLayer(dim, config.heads, config.dropout) for _ in range(config.layers))
         self.ask, self.answer = nn.Linear(dim, dim), nn.Linear(dim, dim)
         self.norm = nn.LayerNorm(dim)
 
@@ -61,9 +69,7 @@ class ChainEncoder(nn.Module):
         """
         if chains.entity.shape[0] == 0:
             return torch.zeros_like(asked)
-        age = chains.age.to(relation.dtype)
-        stamp = self.age(torch.stack((age / self.window, torch.log1p(age)), 1))
-        tokens = torch.cat((self.entity(entity), self.relation(relation), self.entity(other), stamp), 1)
+        tokens = self._tokens(chains, entity, other, relation)
         # A chain without tokens would attend to nothing; it takes part in no layer and pools to zero.
         full = chains.mask[chains.mask[:, 0]]
         place = full.reshape(-1).nonzero().squeeze(1)
@@ -79,3 +85,13 @@ class ChainEncoder(nn.Module):
         weight = weight.masked_fill(~full[mine], -torch.inf).softmax(1)
         pooled = (weight.unsqueeze(1) @ values[mine]).squeeze(1)
         return asked.new_zeros(asked.shape[0], pooled.shape[1]).index_put((some.nonzero().squeeze(1),), pooled)
+
+    def _tokens(self, chains: Chains, entity: Tensor, other: Tensor, relation: Tensor) -> Tensor:
+        age = chains.age.to(relation.dtype)
+        stamp = self.age(torch.stack((age / self.window, torch.log1p(age)), 1))
+        if self.part_norms is None:
+            return torch.cat((self.entity(entity), self.relation(relation), self.entity(other), stamp), 1)
+        # Without the entity itself: it is the same in every token of its chain and says nothing about any of them.
+        by_relation, by_other, by_age = self.part_norms
+        tokens: Tensor = by_relation(self.relation(relation)) + by_other(self.entity(other)) + by_age(stamp)
+        return tokens

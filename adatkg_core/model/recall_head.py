@@ -4,7 +4,8 @@ The terms that count read the bounded tables of the state and touch only candida
 follows the history that a query really has. The scores are:
 
   base[r, o]        how o fares at the far end of r: a low-rank term for all, a learned one for those seen there
-  own[s, r, o]      what s did with o: with r itself, with any relation, and with relations that r resembles
+  own[s, r, o]      what s did with o: with r itself, with any relation, and with relations that r resembles; and the
+                    wider evidence (`adatkg_core.evidence`) for those and for the candidates that it proposes
   named[s, r, o]    how well the names of s and o go together under r, whatever happened
 and for a subject of few interactions
   newcomer[r, o]    as base, but counting only what other newcomers did
@@ -19,8 +20,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from adatkg_core.evidence import FEATURES as EVIDENCE_FEATURES
+from adatkg_core.evidence import TRANSITION_FEATURES, Evidence, Questions, follow, lift_of, read_evidence
+from adatkg_core.model.recall_view import FarEnd, RecallView
 from adatkg_core.settings import RecallConfig
-from adatkg_core.state import GraphState, Slots
+from adatkg_core.state import GraphState, PagedTable, Slots
 
 BASE_FEATURES = 5  # what is known of a slot: seen, counts, recency
 ACTIVITY_FEATURES = 4
@@ -49,26 +53,32 @@ class Recall(nn.Module):
         self.newcomer = _mlp(BASE_FEATURES + ACTIVITY_FEATURES + width, config.hidden)
         self.names = Names(text_dim, config.name_dim, width, config.text_dropout)
         context = BASE_FEATURES + ACTIVITY_FEATURES + width + 1
-        self.own = _mlp(OWN_FEATURES + 2 * heads + context, config.hidden)
+        wider = EVIDENCE_FEATURES + TRANSITION_FEATURES + heads if config.evidence else 0
+        self.own = _mlp(OWN_FEATURES + 2 * heads + wider + context, config.hidden)
         self.alike = _mlp(ALIKE_FEATURES + heads + context, config.hidden)
 
-    def forward(self, state: GraphState, subject: Tensor, relation: Tensor, time: int, n: int) -> Tensor:
-        """Queries [B] -> scores [B, n] over the first n entities."""
+    def forward(
+        self, state: GraphState, view: RecallView, subject: Tensor, relation: Tensor, time: int, n: int
+    ) -> Tensor:
+        """Queries [B] -> scores [B, n] over the first n entities; `view` holds what others have read of this state."""
         activity = self._activity(state, n, time)
-        kinds, kind = torch.unique(relation, return_inverse=True)
+        questions = Questions.of(subject, relation, time, n)
+        kinds, kind = questions.kinds, questions.kind
         embedded = self.relation(kinds)
-        slots = state.relation_table.read(state, kinds, time)
-        base, planes = self._far_end(slots, embedded, activity, self.wants, self.base)
+        far = self._far_end(state, state.relation_table, view, questions, activity, self.base)
+        base = self._spread(far, self.wants(embedded), activity)
+        planes = far.features.new_zeros(kinds.shape[0] * n, BASE_FEATURES)
+        planes = planes.index_copy(0, far.owner * n + far.other, far.features)
         warmth = torch.log1p(state.tensors["interactions"][subject].float())
         context = _Context(relation, kind, embedded, self._affinity(kinds), planes, activity, warmth, n)
-        place, value = self._own(state, subject, time, context)
-        named = self.names(state.tensors["text"], subject, embedded[kind], warmth, n)
+        place, value = self._own(state, questions, context)
+        named = self.names(state.tensors["text"], view, subject, embedded[kind], warmth, n)
         scores: Tensor = (base[kind] + named).reshape(-1).index_add(0, place, value).view(-1, n)
         cold = (state.tensors["interactions"][subject] < self.config.cold_below).nonzero().squeeze(1)
         if cold.shape[0] == 0:
             return scores
-        slots = state.newcomer_table.read(state, kinds, time)
-        newcomer, _ = self._far_end(slots, embedded, activity, self.newcomer_wants, self.newcomer)
+        far = self._far_end(state, state.newcomer_table, view, questions, activity, self.newcomer)
+        newcomer = self._spread(far, self.newcomer_wants(embedded), activity)
         return scores.index_add(0, cold, self._cold(state, subject, time, context, cold, newcomer))
 
     def _activity(self, state: GraphState, n: int, time: int) -> Tensor:
@@ -86,42 +96,64 @@ class Recall(nn.Module):
         )  # [n, 4]
 
     def _far_end(
-        self, slots: Slots, embedded: Tensor, activity: Tensor, wants: nn.Module, seen: nn.Module
-    ) -> tuple[Tensor, Tensor]:
-        """Scores [Q, n] of candidates at the far end of the relations, and what is known of each [Q * n, …]."""
-        n = activity.shape[0]
-        scores = wants(embedded) @ self.activity(activity).T  # [Q, n]
-        features = torch.stack(_counted(slots), 1)
-        place = slots.owner * n + slots.other
-        planes = features.new_zeros(embedded.shape[0] * n, BASE_FEATURES).index_copy(0, place, features)
-        value = seen(torch.cat((features, activity[slots.other], embedded[slots.owner]), 1)).squeeze(1)
-        return scores.reshape(-1).index_add(0, place, value).view(-1, n), planes
+        self,
+        state: GraphState,
+        table: PagedTable,
+        view: RecallView,
+        questions: Questions,
+        activity: Tensor,
+        weigh: nn.Module,
+    ) -> FarEnd:
+        """Whom a table has seen at the far end of the relations asked, and what that is worth."""
 
-    def _own(self, state: GraphState, subject: Tensor, time: int, context: _Context) -> tuple[Tensor, Tensor]:
-        slots = state.pair_table.read(state, subject, time)
+        def read(kinds: Tensor) -> FarEnd:
+            slots = table.read(state, kinds, questions.time)
+            features = torch.stack(_counted(slots), 1)
+            known = torch.cat((features, activity[slots.other], self.relation(kinds)[slots.owner]), 1)
+            return FarEnd(slots.owner, slots.other, features, weigh(known).squeeze(1))
+
+        far_ends = view.far_ends(table.name, questions.time)
+        return far_ends.of(questions.kinds, self.relation.num_embeddings, read)
+
+    def _spread(self, far: FarEnd, wanted: Tensor, activity: Tensor) -> Tensor:
+        """Scores [Q, n]: of all by what is wanted [Q, …] of their activity, of those seen by what that is worth."""
+        n = activity.shape[0]
+        scores = wanted @ self.activity(activity).T  # [Q, n]
+        spread: Tensor = scores.reshape(-1).index_add(0, far.owner * n + far.other, far.value).view(-1, n)
+        return spread
+
+    def _own(self, state: GraphState, questions: Questions, context: _Context) -> tuple[Tensor, Tensor]:
+        slots = state.pair_table.read(state, questions.subject, questions.time)
         asked = context.relation[slots.owner]
         exact = (slots.relation == asked).float()
-        place, entry = torch.unique(slots.owner * context.n + slots.other, return_inverse=True)
+        evidence = read_evidence(state, questions) if self.config.evidence else None
+        seen = slots.owner * context.n + slots.other
+        known = seen if evidence is None else torch.cat((seen, evidence.places(self.config.proposals)))
+        place, entry = torch.unique(known, return_inverse=True)
+        entry = entry[: seen.shape[0]]
         lively = torch.stack((slots.fast, slots.slow), 1)  # [M, 2]
         near = self.similarity[asked, slots.relation].unsqueeze(1)
         affinity = context.affinity[context.kind[slots.owner], slots.relation]  # [M, heads]
         exactly = torch.stack(_counted(slots), 1) * exact.unsqueeze(1)  # one slot at most, so a sum is a copy
-        columns = torch.cat(
-            (
-                exactly,
-                slots.count.unsqueeze(1),
-                lively,
-                near * lively,
-                affinity * slots.slow.unsqueeze(1),
-                affinity * slots.fast.unsqueeze(1),
-            ),
-            1,
-        )
+        # How long what another relation says holds: by slow counts, by fast ones, and by the age of its latest fact.
+        kernels = (slots.slow, slots.fast, 1 / (1 + slots.age))[: 2 if evidence is None else 3]
+        told = [affinity * kernel.unsqueeze(1) for kernel in kernels]
+        columns = torch.cat((exactly, slots.count.unsqueeze(1), lively, near * lively, *told), 1)
         total = columns.new_zeros(place.shape[0], columns.shape[1]).index_add(0, entry, columns)
         latest = columns.new_zeros(place.shape[0]).scatter_reduce(0, entry, 1 / (1 + slots.age), "amax")
         exact_part, rest = total[:, :BASE_FEATURES], torch.log1p(total[:, BASE_FEATURES:])
-        features = torch.cat((exact_part, rest, latest.unsqueeze(1), context.of(place)), 1)
+        wider = () if evidence is None else self._wider(state, evidence, slots, place, entry)
+        features = torch.cat((exact_part, rest, latest.unsqueeze(1), *wider, context.of(place)), 1)
         return place, self.own(features).squeeze(1)
+
+    def _wider(
+        self, state: GraphState, evidence: Evidence, slots: Slots, place: Tensor, entry: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The wider evidence at the places, and what the relations seen there say about the one asked."""
+        questions = evidence.questions
+        with torch.no_grad():
+            lift = lift_of(state, questions.kinds)[questions.kind[slots.owner], slots.relation]
+            return evidence.at(place), follow(lift, slots, entry, place.shape[0])
 
     def _cold(
         self, state: GraphState, subject: Tensor, time: int, context: _Context, cold: Tensor, newcomer: Tensor
@@ -164,20 +196,38 @@ class Names(nn.Module):
 
     def __init__(self, text_dim: int, dim: int, relation_dim: int, dropout: float) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)  # else it learns by heart whose names were busy in training
+        self.dropout = ByteDropout(dropout)  # else it learns by heart whose names were busy in training
         self.project = nn.Linear(text_dim, dim, bias=False)
         nn.init.orthogonal_(self.project.weight, gain=3)
         self.agree, self.want = nn.Linear(relation_dim, dim), nn.Linear(relation_dim, dim)
         nn.init.zeros_(self.want.weight)
         self.trust = nn.Linear(2, 1)
 
-    def forward(self, text: Tensor, subject: Tensor, relation: Tensor, warmth: Tensor, n: int) -> Tensor:
+    def forward(
+        self, text: Tensor, view: RecallView, subject: Tensor, relation: Tensor, warmth: Tensor, n: int
+    ) -> Tensor:
         """Subjects' rows [B], relations [B, …], log interactions [B] -> scores [B, n]."""
-        candidates = self.project(self.dropout(text[:n]))
+        candidates = view.names(text[:n], lambda names: self.project(self.dropout(names)))
         asked = self.project(self.dropout(text[subject])) * (1 + self.agree(relation)) + self.want(relation)
         trust = F.softplus(self.trust(torch.stack((warmth, (warmth == 0).float()), 1)))
         scores: Tensor = (asked * trust) @ candidates.T
         return scores
+
+
+class ByteDropout(nn.Module):
+    """Dropout with a share in 256ths: a random byte for each element, eight drawn at once, a third of torch's time."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.below = round(256 * share)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """In training some are zero and the others larger; else as they are."""
+        if not self.training or self.below == 0:
+            return values
+        words = torch.empty(-(-values.numel() // 8), dtype=torch.int64, device=values.device)
+        drawn = words.random_(-(2**63), None).view(torch.uint8)[: values.numel()].view(values.shape)
+        return values * ((drawn >= self.below) * (256 / (256 - self.below)))
 
 
 @dataclass(frozen=True)

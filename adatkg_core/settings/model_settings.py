@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from adatkg_core.constants import SLICES
+from adatkg_core.constants import SLICES, NameKind
 from adatkg_core.errors import InputError
 from adatkg_core.settings.setting import setting
 from adatkg_core.settings.toml_files import (
@@ -46,6 +46,11 @@ class ModelConfig:
         "What reads names: `minilm`, which comes with the package; `hash:64`, hashed words and letters, no "
         "model; or the name or folder of a transformers model with `:mean` or `:cls`.",
     )
+    names: Literal["auto", NameKind] = setting(
+        "auto",
+        "How names tell of groups: `brackets` (Citizen (Kenya)), `comma` (Paris, France), `colon` (sales:ann), `slash` "
+        "(org/repo), `address` (ann@company.com, db1.company.com) or `none`; `auto` finds out when training.",
+    )
     entity: Literal["text", "learned"] = setting(
         "text",
         "An entity begins with its name's vector (`text`) or with a learned one (`learned`).",
@@ -78,6 +83,20 @@ class ModelConfig:
     )
     filters: int = setting(50, "Filters of the decoder's convolution.")
     kernel: int = setting(3, "Width of that convolution; odd.")
+    scaled: bool = setting(
+        True,
+        "Names, prototypes, relations and memories are brought to one scale, and scores are cosines with a learned "
+        "sharpness.",
+    )
+    token: Literal["sum", "quarters"] = setting(
+        "sum",
+        "A fact in a chain: the `sum` of relation, partner and age in full width, or a quarter for each of entity, "
+        "relation, partner and age (`quarters`).",
+    )
+    decoder: Literal["linear", "rectified"] = setting(
+        "linear",
+        "How the decoder ends: in its `linear` layer, or with ConvTransE's batch norm and relu (`rectified`).",
+    )
 
 
 @dataclass(frozen=True)
@@ -92,6 +111,15 @@ class RecallConfig:
     slow: float = setting(60.0, "Ticks in which a slow count falls to 1/e.")
     pair_slots: int = setting(512, "Pairs (relation, other) kept for each entity; a multiple of 16.")
     relation_slots: int = setting(2048, "Entities kept for each relation; a multiple of 16.")
+    evidence: bool = setting(
+        True,
+        "Wider evidence takes part: two hops, groups in names, windows, what follows what.",
+    )
+    partner_slots: int = setting(256, "Partners kept for each entity, under whatever relation; a multiple of 16.")
+    fact_slots: int = setting(4096, "Pairs kept for each relation; a multiple of 16.")
+    kin_slots: int = setting(1024, "Pairs (relation, other) kept for each group and role of names; a multiple of 16.")
+    hops: int = setting(32, "Partners of a subject from which a second step is taken.")
+    proposals: int = setting(96, "Candidates without a past with the subject that the wider evidence may propose.")
     neighbours: int = setting(30, "Entities of the nearest names that speak for a newcomer.")
     cold_below: int = setting(20, "Interactions below which a subject counts as a newcomer.")
     heads: int = setting(4, "Learned ways in which relations resemble each other.")
@@ -108,7 +136,9 @@ class TrainConfig:
     The first `burn_in` of the training times is only remembered, not learned from: there, everybody is a newcomer.
     Of the queries whose subject has fewer than `strangers_below` interactions, a share `strangers` is asked as if
     the subject had never been seen, so that there is enough to learn from about entities that really are new.
-    `alone_weight` is the weight of the paper's model's own loss beside the loss of model and recall together.
+    Where model and recall both take part, they learn apart up to `combine_from` of the times, and how far the model is
+    trusted is learned after it, on facts that the model has not learned by heart. `alone_weight` is the weight of the
+    model's own loss where both learn together instead.
     """
 
     protocol: Protocol = setting("streaming", "By which protocol the epochs are compared.")
@@ -119,7 +149,12 @@ class TrainConfig:
     weight_decay: float = setting(1e-5, "Weight decay.")
     clip: float = setting(1.0, "Largest norm of the gradient.")
     vq_weight: float = setting(0.1, "Weight of the clusters' loss.")
-    alone_weight: float = setting(0.5, "Weight of the paper's model's own loss beside that of both together.")
+    alone_weight: float = setting(0.5, "Weight of the paper's model's own loss where it learns together with recall.")
+    combine_from: float = setting(
+        0.85,
+        "Share of the times learned from after which the paper's model stays as it is, while recall and what the model "
+        "adds to it are learned; before, each learns alone. 0: both learn together all the time.",
+    )
     batch: int = setting(512, "Queries in a step; a time is never mixed with another.")
     burn_in: float = setting(0.1, "Share of the first times that are only remembered: everybody is a newcomer there.")
     strangers: float = setting(
@@ -213,13 +248,27 @@ def _check_ranges(config: Config, where: str) -> None:
         "model.chain_capacity must be at least model.chain_length": model.chain_capacity >= model.chain_length,
         "model.prototype_decay must be in (0, 1]": 0 < model.prototype_decay <= 1,
         "recall.fast and recall.slow must be positive": recall.fast > 0 and recall.slow > 0,
-        "recall.pair_slots and recall.relation_slots must be multiples of 16": (
-            recall.pair_slots >= 16
-            and recall.relation_slots >= 16
-            and recall.pair_slots % 16 == recall.relation_slots % 16 == 0
+        "recall.pair_slots, relation_slots, partner_slots, fact_slots and kin_slots must be multiples of 16": all(
+            slots >= 16 and slots % 16 == 0
+            for slots in (
+                recall.pair_slots,
+                recall.relation_slots,
+                recall.partner_slots,
+                recall.fact_slots,
+                recall.kin_slots,
+            )
         ),
-        "recall.neighbours, heads, hidden, relation_dim and name_dim must be at least 1": (
-            min(recall.neighbours, recall.heads, recall.hidden, recall.relation_dim, recall.name_dim) >= 1
+        "recall.neighbours, hops, proposals, heads, hidden, relation_dim and name_dim must be at least 1": (
+            min(
+                recall.neighbours,
+                recall.hops,
+                recall.proposals,
+                recall.heads,
+                recall.hidden,
+                recall.relation_dim,
+                recall.name_dim,
+            )
+            >= 1
         ),
         "train.epochs and valid_every must be at least 1": min(train.epochs, train.valid_every) >= 1,
         "train.batch must be at least 2, for there are no statistics of one": train.batch >= 2,
@@ -230,8 +279,8 @@ def _check_ranges(config: Config, where: str) -> None:
         f"train.select must name one or more of {', '.join(SLICES)}": (
             len(train.select) > 0 and set(train.select) <= set(SLICES)
         ),
-        "train.burn_in must be in [0, 1) and train.strangers in [0, 1]": (
-            0 <= train.burn_in < 1 and 0 <= train.strangers <= 1
+        "train.burn_in and train.combine_from must be in [0, 1) and train.strangers in [0, 1]": (
+            0 <= train.burn_in < 1 and 0 <= train.combine_from < 1 and 0 <= train.strangers <= 1
         ),
         "train.alone_weight, train.strangers_below and recall.cold_below must not be negative": (
             min(train.alone_weight, train.strangers_below, recall.cold_below) >= 0

@@ -2,21 +2,28 @@
 
 from adatkg_core.state.catalog import Catalog
 from adatkg_core.state.chains import Chains, append_to_chains, select_chains
-from adatkg_core.state.graph_state import GraphState
+from adatkg_core.state.graph_state import NAME_TENSORS, GraphState
+from adatkg_core.state.grouping import HEAD, Grouping
 from adatkg_core.state.interactions import both_sides
-from adatkg_core.state.recurrence_tables import Slots
+from adatkg_core.state.recurrence_tables import PagedTable, Slots
 from adatkg_core.state.relations import Relations
-from adatkg_core.state.tensor_ops import group_mean, grown
+from adatkg_core.state.tensor_ops import group_mean, grown, ragged, rank_in_group
 
 __all__ = [
+    "HEAD",
+    "NAME_TENSORS",
     "Catalog",
     "Chains",
     "GraphState",
+    "Grouping",
+    "PagedTable",
     "Relations",
     "Slots",
     "append_to_chains",
     "both_sides",
     "group_mean",
     "grown",
+    "ragged",
+    "rank_in_group",
     "select_chains",
 ]

@@ -13,11 +13,13 @@ import torch
 from torch import Tensor
 
 from adatkg_core.errors import InputError
-from adatkg_core.settings import Config
+from adatkg_core.settings import Config, RecallConfig
 from adatkg_core.state.recurrence_tables import PAGE, PagedTable
 from adatkg_core.state.tensor_ops import grown
 
 MOVED = 16 << 20  # bytes copied to a device at once, a millisecond or two, while others wait for it
+
+NAME_TENSORS = ("text", "cluster", "group", "role")  # what a row has by its name alone, where it is kept at all
 
 Index = Any  # whatever indexes a tensor's first dimensions
 
@@ -26,7 +28,7 @@ Index = Any  # whatever indexes a tensor's first dimensions
 class Spec:
     """One tensor of the state: `rows` says what its first dimension counts."""
 
-    rows: str  # "entity", "fixed", or the name of a table whose slots it holds
+    rows: str  # "entity", "kin" (a group or role of names), "fixed", or the name of a table whose slots it holds
     shape: tuple[int, ...]
     dtype: torch.dtype = torch.float32
     fill: float = 0
@@ -35,6 +37,8 @@ class Spec:
         """How many rows are in use, as a leading part of the tensor's shape; none where `shape` is all of it."""
         if self.rows == "fixed":
             return ()
+        if self.rows == "kin":
+            return (entities + 1,)  # a name brings one new group and one new role at most, and one role is given
         return (entities if self.rows == "entity" else pages[self.rows] * PAGE,)
 
 
@@ -64,6 +68,25 @@ def layout(config: Config, text_dim: int, n_relations: int) -> dict[str, Spec]:
         specs |= _table_layout("pair", "entity", (recall.pair_slots // PAGE,))
         for name in ("relation", "newcomer"):
             specs |= _table_layout(name, "fixed", (2 * n_relations, recall.relation_slots // PAGE))
+    if recall.enabled and recall.evidence:
+        specs |= _evidence_layout(recall, 2 * n_relations)
+    return specs
+
+
+def _evidence_layout(recall: RecallConfig, both: int) -> dict[str, Spec]:
+    specs = {
+        "group": Spec("entity", (), torch.int64, fill=-1),
+        "role": Spec("entity", (), torch.int64, fill=-1),
+        "row_length": Spec("entity", ()),
+        "followed": Spec("fixed", (both, both)),
+        **_dates("pair"),
+        **_table_layout("partner", "entity", (recall.partner_slots // PAGE,)),
+        **_dates("partner"),
+        **_table_layout("fact", "fixed", (both, recall.fact_slots // PAGE)),
+        **_table_layout("inside", "fixed", (both, recall.relation_slots // PAGE)),
+    }
+    for name in ("group", "role"):
+        specs |= _table_layout(f"{name}_fact", "kin", (recall.kin_slots // PAGE,))
     return specs
 
 
@@ -76,6 +99,11 @@ def _table_layout(name: str, rows: str, pages: tuple[int, ...]) -> dict[str, Spe
     return whole | integers | {f"{name}_{part}": Spec(name, ()) for part in ("count", "fast", "slow")}
 
 
+def _dates(name: str) -> dict[str, Spec]:
+    numbers = {f"{name}_{part}": Spec(name, (), torch.int32) for part in ("first", "times")}
+    return numbers | {f"{name}_ticks": Spec(name, (), torch.int64)}
+
+
 class GraphState:
     """The tensors of one graph, `entities` of whose rows are in use."""
 
@@ -84,8 +112,9 @@ class GraphState:
         self.n_relations = n_relations
         self.device = device
         self.entities = 0
-        self.pages = {"pair": 0, "relation": 0, "newcomer": 0}
         self.layout = layout(config, text_dim, n_relations)
+        self.pages = {"pair": 0, "relation": 0, "newcomer": 0}
+        self.pages |= {spec.rows: 0 for spec in self.layout.values() if spec.rows not in ("entity", "kin", "fixed")}
         self.tensors: dict[str, Tensor] = {}
         for name, spec in self.layout.items():
             rows = () if spec.rows == "fixed" else (PAGE,)
@@ -96,26 +125,56 @@ class GraphState:
     @property
     def pair_table(self) -> PagedTable:
         """What each entity did with whom."""
-        recall = self.config.recall
-        return PagedTable("pair", recall.pair_slots, recall.fast, recall.slow)
+        return self._table("pair", self.config.recall.pair_slots, dated=self.keeps_evidence)
 
     @property
     def relation_table(self) -> PagedTable:
         """Which entities stood at the far end of each relation."""
-        recall = self.config.recall
-        return PagedTable("relation", recall.relation_slots, recall.fast, recall.slow)
+        return self._table("relation", self.config.recall.relation_slots)
 
     @property
     def newcomer_table(self) -> PagedTable:
         """As `relation_table`, of the interactions that newcomers had."""
-        recall = self.config.recall
-        return PagedTable("newcomer", recall.relation_slots, recall.fast, recall.slow)
+        return self._table("newcomer", self.config.recall.relation_slots)
+
+    @property
+    def partner_table(self) -> PagedTable:
+        """With whom each entity had to do, under whatever relation."""
+        return self._table("partner", self.config.recall.partner_slots, dated=True)
+
+    @property
+    def fact_table(self) -> PagedTable:
+        """The pairs that each relation joined: a slot's `relation` is the one end, its `other` the other."""
+        return self._table("fact", self.config.recall.fact_slots)
+
+    @property
+    def inside_table(self) -> PagedTable:
+        """The pairs of roles that each relation joined inside a group of names."""
+        return self._table("inside", self.config.recall.relation_slots)
+
+    @property
+    def group_fact_table(self) -> PagedTable:
+        """What the members of each group of names did with whom."""
+        return self._table("group_fact", self.config.recall.kin_slots)
+
+    @property
+    def role_fact_table(self) -> PagedTable:
+        """What the entities of each role did with whom."""
+        return self._table("role_fact", self.config.recall.kin_slots)
+
+    @property
+    def keeps_evidence(self) -> bool:
+        """Whether the tables behind the wider evidence are there."""
+        return self.config.recall.enabled and self.config.recall.evidence
+
+    def _table(self, name: str, slots: int, *, dated: bool = False) -> PagedTable:
+        return PagedTable(name, slots, self.config.recall.fast, self.config.recall.slow, dated)
 
     def reserve(self, rows: int) -> None:
         """Room for `rows` entities; the new rows are empty."""
         for name, spec in self.layout.items():
-            if spec.rows == "entity":
-                self.tensors[name] = grown(self.tensors[name], rows, spec.fill)
+            if spec.rows in ("entity", "kin"):
+                self.tensors[name] = grown(self.tensors[name], rows + 1, spec.fill)
 
     def put(self, name: str, index: Index, values: Tensor) -> None:
         """Write rows in place; inside a journal the old rows are kept for `rollback`."""
@@ -162,7 +221,7 @@ class GraphState:
     def reset(self) -> None:
         """Forget every interaction; names and their text stay."""
         for name, spec in self.layout.items():
-            if name not in ("text", "cluster"):
+            if name not in NAME_TENSORS:
                 self.tensors[name].fill_(spec.fill)
         self.pages = dict.fromkeys(self.pages, 0)
 

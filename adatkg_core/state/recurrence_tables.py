@@ -1,7 +1,8 @@
 """Bounded tables of what happened how often and how lately, in pages that rows claim as they fill.
 
-A row (an entity or a relation) owns up to `max_slots` slots; a slot counts one (relation, other) pair: how often,
-when last, and two counts that decay with time. When a row is full, its least lively slot makes room.
+A row (an entity, a relation, a group of names) owns up to `max_slots` slots; a slot counts one (relation, other) pair:
+how often, when last, and two counts that decay with time. When a row is full, its least lively slot makes room. A
+table that is `dated` also knows when a slot was first counted, at how many times, and which of the latest these were.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from torch import Tensor
 from adatkg_core.state.tensor_ops import arange_like, ragged, rank_in_group, unique_triples
 
 PAGE = 16
+TICKS = 63  # the latest ticks that a dated slot remembers one by one, as bits of a whole number
 
 
 class TensorState(Protocol):
@@ -35,6 +37,7 @@ class TensorState(Protocol):
 class Slots:
     """The slots of some rows, flat; `owner` says which of the rows asked for each belongs to."""
 
+    slot: Tensor  # [M] its place in the table
     owner: Tensor  # [M]
     relation: Tensor  # [M]
     other: Tensor  # [M]
@@ -52,6 +55,7 @@ class PagedTable:
     max_slots: int
     fast: float
     slow: float
+    dated: bool = False
 
     @property
     def max_pages(self) -> int:
@@ -60,11 +64,12 @@ class PagedTable:
 
     def read(self, state: TensorState, rows: Tensor, time: int) -> Slots:
         """All slots of each row [n], with ages and decayed counts as of `time`."""
-        owner, slot = self._slots(state, rows)
+        owner, slot = self.slots(state, rows)
         get = state.tensors
         last = get[f"{self.name}_last"][slot]
         age = (time - last).clamp(min=0).float()
         return Slots(
+            slot=slot,
             owner=owner,
             relation=get[f"{self.name}_relation"][slot].long(),
             other=get[f"{self.name}_other"][slot].long(),
@@ -78,26 +83,40 @@ class PagedTable:
         """Count one occurrence of (relation, other) in each row; repeats are summed first."""
         (rows, relation, other), count = unique_triples(rows, relation, other)
         weight = count.to(torch.float32)
-        owner, slot = self._slots(state, rows)
-        get = state.tensors
-        same = (get[f"{self.name}_relation"][slot] == relation[owner]) & (
-            get[f"{self.name}_other"][slot] == other[owner]
-        )
-        place = torch.full_like(rows, -1)
-        place[owner[same]] = slot[same]
+        place = self._find(state, rows, relation, other)
         known = place >= 0
         self._bump(state, place[known], weight[known], time)
         if bool((~known).any()):
             self._insert(state, rows[~known], relation[~known], other[~known], weight[~known], time)
 
-    def _slots(self, state: TensorState, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def _find(self, state: TensorState, rows: Tensor, relation: Tensor, other: Tensor) -> Tensor:
+        """The slot of each of distinct ascending triples [n], -1 where there is none."""
+        distinct, which = torch.unique_consecutive(rows, return_inverse=True)
+        owner, slot = self.slots(state, distinct)
+        get = state.tensors
+        held_relation, held_other = get[f"{self.name}_relation"][slot].long(), get[f"{self.name}_other"][slot].long()
+        n_relation, n_other = relation.max() + 1, other.max() + 1
+        wanted = (which * n_relation + relation) * n_other + other  # ascending
+        held = (owner * n_relation + held_relation) * n_other + held_other
+        at = torch.searchsorted(wanted, held).clamp(max=wanted.shape[0] - 1)
+        same = (wanted[at] == held) & (held_relation < n_relation) & (held_other < n_other)
+        place = torch.full_like(rows, -1)
+        place[at[same]] = slot[same]
+        return place
+
+    def slots(self, state: TensorState, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """The slots of each row [n], flat: which row, and the place in the table."""
         owner, offset = ragged(state.tensors[f"{self.name}_fill"][rows].long())
         page = state.tensors[f"{self.name}_pages"][rows[owner], offset // PAGE].long()
         return owner, page * PAGE + offset % PAGE
 
     def _bump(self, state: TensorState, slot: Tensor, weight: Tensor, time: int) -> None:
         get = state.tensors
-        age = (time - get[f"{self.name}_last"][slot]).clamp(min=0).float()
+        last = get[f"{self.name}_last"][slot]
+        age = (time - last).clamp(min=0).float()
+        if self.dated:
+            state.put(f"{self.name}_times", slot, get[f"{self.name}_times"][slot] + (last < time))
+            state.put(f"{self.name}_ticks", slot, shift_ticks(get[f"{self.name}_ticks"][slot], time - last) | 1)
         state.put(f"{self.name}_count", slot, get[f"{self.name}_count"][slot] + weight)
         state.put(f"{self.name}_fast", slot, get[f"{self.name}_fast"][slot] * torch.exp(-age / self.fast) + weight)
         state.put(f"{self.name}_slow", slot, get[f"{self.name}_slow"][slot] * torch.exp(-age / self.slow) + weight)
@@ -127,7 +146,7 @@ class PagedTable:
         self, state: TensorState, rows: Tensor, relation: Tensor, other: Tensor, weight: Tensor, time: int
     ) -> None:
         full, which = torch.unique(rows, return_inverse=True)
-        slots = self._slots(state, full)[1].view(-1, self.max_slots)
+        slots = self.slots(state, full)[1].view(-1, self.max_slots)
         last = state.tensors[f"{self.name}_last"][slots]
         lively = state.tensors[f"{self.name}_slow"][slots] * torch.exp(-(time - last).float() / self.slow)
         lively = lively.masked_fill(last >= time, torch.inf)  # what this very commit wrote stays
@@ -146,3 +165,13 @@ class PagedTable:
         state.put(f"{self.name}_last", slot, torch.full_like(slot, time, dtype=torch.int32))
         for part in ("count", "fast", "slow"):
             state.put(f"{self.name}_{part}", slot, weight)
+        if self.dated:
+            state.put(f"{self.name}_first", slot, torch.full_like(slot, time, dtype=torch.int32))
+            state.put(f"{self.name}_times", slot, torch.ones_like(slot, dtype=torch.int32))
+            state.put(f"{self.name}_ticks", slot, torch.ones_like(slot))
+
+
+def shift_ticks(ticks: Tensor, by: Tensor) -> Tensor:
+    """Sets of ticks [n], bit i for i ticks ago, as they are seen `by` [n] ticks later; what is too old is forgotten."""
+    moved = (ticks << by.clamp(0, TICKS - 1)) & ((1 << TICKS) - 1)
+    return torch.where(by < TICKS, moved, 0)

@@ -16,7 +16,8 @@ from adatkg_core.errors import InputError
 from adatkg_core.model import AdaTKG
 from adatkg_core.settings import config_from_dict
 from adatkg_core.storage.artifact import read_artifact, require_finite, write_artifact
-from adatkg_core.text import TextEncoder, load_encoder
+from adatkg_core.storage.legacy import with_former_settings
+from adatkg_core.text import NameStructure, TextEncoder, choose_structure, load_encoder
 
 KIND = "bundle"
 
@@ -32,6 +33,11 @@ class Bundle:
     metrics: dict[str, Any] = field(default_factory=dict)
     clock: Clock | None = None  # of the graph's ticks, where it is known
     graph: str | None = None  # that it answers for; None for a bare bundle
+
+    @property
+    def names(self) -> NameStructure:
+        """How the names of its graph tell of groups, as training found or was told; none in bundles of before."""
+        return choose_structure(self.model.config.model.names, ())
 
     def engine(
         self,
@@ -77,7 +83,7 @@ def load_bundle(url: str, device: str = "cpu") -> Bundle:
     tensors, meta = read_artifact(url, KIND, device=device)
     require_finite(tensors, f"bundle {url}")
     try:
-        config = config_from_dict(meta["config"], where=f"bundle {url}: config")
+        config = config_from_dict(with_former_settings(meta["config"]), where=f"bundle {url}: config")
         relations, entities = tuple(meta["relations"]), tuple(meta["entities"])
         per_entity, version, metrics = int(meta["per_entity"]), str(meta["version"]), dict(meta["metrics"])
         clock = clock_from_dict(meta.get("clock"), where=f"bundle {url}: clock")

@@ -43,6 +43,7 @@ def describe_bundle(store: ModelStore, graph: str, version: str) -> dict[str, An
             "encoder": meta.get("encoder"),
             "relations": len(meta.get("relations", ())),
             "entities": len(meta.get("entities", ())),
+            "names": meta.get("config", {}).get("model", {}).get("names"),
             "clock": meta.get("clock"),
             "bytes": size,
             "state": None if state is None else _place_in_log(*state),

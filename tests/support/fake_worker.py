@@ -61,8 +61,8 @@ def settings_with_model(folder: Path, **options: Any) -> StreamSettings:
 
 
 def host_of(settings: StreamSettings, log: NoLog | None = None) -> GraphHost:
-    share = Replica(settings.replica, settings.replicas)
-    return GraphHost(Loader(settings, share), log or NoLog("first"), share, Retry())
+    replica = Replica(settings.replica, settings.replicas)
+    return GraphHost(Loader(settings, replica), log or NoLog("first"), replica, Retry())
 
 
 def fact(offset: int, partition: int = HERE) -> Arrival:
@@ -102,7 +102,7 @@ class Delivered:
 
 
 class Outbox:
-    """Stands in for the sender: what was sent is durable at once."""
+    """Stands in for the producer: what was sent is durable at once."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, Any]] = []
@@ -129,9 +129,9 @@ class FakeWorker:
     def __init__(self, settings: StreamSettings, observers: Sequence[Observer] = ()) -> None:
         outbox: Any = Outbox()
         self.outbox, self.metrics, self.device = outbox, Metrics(), DeviceThread()
-        self.share, self.retry = Replica(settings.replica, settings.replicas), Retry()
-        self.loader = Loader(settings, self.share)
-        self.host = GraphHost(self.loader, NoLog("first"), self.share, self.retry)
+        self.replica, self.retry = Replica(settings.replica, settings.replicas), Retry()
+        self.loader = Loader(settings, self.replica)
+        self.host = GraphHost(self.loader, NoLog("first"), self.replica, self.retry)
         self.intake = Intake(settings, lambda _: None)
         self.publisher = Publisher(Topics(), outbox, self.metrics, observers)
         self.checkpointer = Checkpointer(settings, self.device, self.host, self.loader, self.publisher, self.metrics)

@@ -34,6 +34,9 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "learned-entities": {"model.entity": "learned"},
     "model-alone": {"recall.enabled": False},
     "recall-alone": {"model.enabled": False},
+    "as-published": {"model.scaled": False, "model.token": "quarters", "model.decoder": "rectified"},
+    "no-evidence": {"recall.evidence": False},
+    "groups": {"model.names": "brackets"},
 }
 PER_ENTITY = ("decay-per-entity", "learned-entities")
 ENTITIES = 12  # for which those have weights
@@ -49,6 +52,11 @@ _SMALL: dict[str, Any] = {
     "model.filters": 4,
     "recall.pair_slots": 16,
     "recall.relation_slots": 16,
+    "recall.partner_slots": 16,
+    "recall.fact_slots": 16,
+    "recall.kin_slots": 16,
+    "recall.hops": 4,
+    "recall.proposals": 6,
     "recall.neighbours": 3,
     "recall.cold_below": 6,
     "recall.heads": 2,

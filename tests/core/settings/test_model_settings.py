@@ -35,7 +35,7 @@ def written(tmp_path: Path, text: str) -> str:
 
 def test_the_configurations_of_the_paper_and_ours_are_shipped() -> None:
     papers = {f"paper-{name}" for name in ("icews14", "icews18", "icews05-15", "gdelt")}
-    assert set(shipped_configs()) >= papers | {"live", "recall", "tiny"}
+    assert set(shipped_configs()) >= papers | {"full", "live", "recall", "tiny"}
 
 
 @pytest.mark.parametrize("name", shipped_configs())
@@ -47,8 +47,10 @@ def test_a_shipped_configuration_loads_and_survives_its_plain_form(name: str) ->
         assert (config.train.protocol, config.model.timing, config.model.memory) == ("snapshot", "before", "ema")
 
 
-def test_recall_is_live_without_the_model() -> None:
-    assert load_config("recall") == load_config("live", {"model.enabled": False})
+def test_full_is_live_with_the_model_and_recall_keeps_no_wider_evidence() -> None:
+    assert load_config("full") == load_config("live", {"model.enabled": True})
+    assert not load_config("live").model.enabled and load_config("live").recall.evidence
+    assert not load_config("recall").model.enabled and not load_config("recall").recall.evidence
 
 
 @pytest.mark.parametrize(
@@ -129,6 +131,7 @@ def test_a_mistake_in_a_file_is_named(tmp_path: Path, text: str, names: str) -> 
         ("train.clip", float("nan"), "train.lr, recall_lr and clip"),
         ("train.patience", -1, "train.patience"),
         ("train.burn_in", 1.0, "train.burn_in"),
+        ("train.combine_from", 1.0, "train.combine_from"),
         ("train.select", [], "train.select"),
         ("train.select", ["everything"], "train.select"),
     ],

@@ -144,11 +144,12 @@ def test_packed_attention_equals_attention_over_each_chain_alone() -> None:
         entities, relations = torch.tensor(asked).unbind(1)
         found, _ = MODEL.encode_chains(state, entities, relations, time + 1)
         for reader, (tokens, (_, relation)) in enumerate(zip(tokens_of_readers(chains), asked, strict=True)):
-            entity, kind, other, age = torch.tensor(tokens).unbind(1)
-            text = state.tensors["text"]
+            _, kind, other, age = torch.tensor(tokens).unbind(1)
             stamp = torch.stack((age / WINDOW, torch.log1p(age.float())), 1)
-            parts = encoder.entity(text[entity]), encoder.relation(vectors[kind]), encoder.entity(text[other])
-            x = torch.cat((*parts, encoder.age(stamp)), 1)
+            parts = encoder.relation(vectors[kind]), encoder.entity(state.tensors["text"][other]), encoder.age(stamp)
+            assert encoder.part_norms is not None
+            x = sum(norm(part) for norm, part in zip(encoder.part_norms, parts, strict=True))
+            assert isinstance(x, torch.Tensor)
             for layer in encoder.layers:
                 assert isinstance(layer, ChainLayer)
                 q, k, v = layer.qkv(layer.norm_attention(x)).view(len(tokens), 3, layer.heads, -1).permute(1, 2, 0, 3)

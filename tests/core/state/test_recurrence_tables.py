@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adatkg_core.state import GraphState
-from adatkg_core.state.recurrence_tables import PAGE, PagedTable
+from adatkg_core.state.recurrence_tables import PAGE, TICKS, PagedTable, shift_ticks
 from tests.support.small_graph import assert_same_bits, small_config
 
 FAST, SLOW = 3.0, 20.0
@@ -191,3 +191,84 @@ def test_rows_may_be_asked_for_twice_and_empty_ones_give_nothing() -> None:
     first, none, second = read(state.pair_table, state, [1, 0, 1], 6)
     assert first == second and none == []
     assert first[0] == pytest.approx((2, 3, 2.0, 1.0, math.exp(-2 / FAST), math.exp(-2 / SLOW)))
+
+
+# -- dates --------------------------------------------------------------------------------------------------------
+
+
+@quick
+@given(history=commits, gap=st.sampled_from([0, 0, 55, 62, 63, 64, 500]))
+def test_a_dated_slot_knows_when_it_was_first_seen_how_often_and_which_ticks_of_late(
+    history: list[Commit], gap: int
+) -> None:
+    state, time = empty_state(64), 0
+    seen: dict[Triple, set[int]] = {}
+    for place, (step, triples) in enumerate(history):
+        time += step + gap * (place == len(history) - 1)
+        add(state.pair_table, state, triples, time)
+        for one in triples:
+            seen.setdefault(one, set()).add(time)
+    owner, slot = state.pair_table.slots(state, torch.arange(ROWS))
+    parts = (state.tensors[f"pair_{part}"][slot].tolist() for part in ("relation", "other", "last", "first", "times"))
+    ticks = state.tensors["pair_ticks"][slot].tolist()
+    assert len(owner) == len(seen)
+    for row, relation, other, last, first, times, late in zip(owner.tolist(), *parts, ticks, strict=True):
+        mine = seen[row, relation, other]
+        assert (first, last, times) == (min(mine), max(mine), len(mine))
+        assert late == sum(1 << (last - tick) for tick in mine if last - tick < TICKS)
+
+
+def test_a_tick_that_is_counted_twice_is_one_tick() -> None:
+    """As when a late fact counts as of the watermark, in a commit of its own."""
+    state = empty_state()
+    for _ in range(2):
+        add(state.pair_table, state, [(0, 1, 2), (0, 1, 2)], 7)
+    slot = state.pair_table.slots(state, torch.tensor([0]))[1]
+    found = {part: state.tensors[f"pair_{part}"][slot].tolist() for part in ("count", "first", "times", "ticks")}
+    assert found == {"count": [4.0], "first": [7], "times": [1], "ticks": [1]}
+
+
+def test_a_slot_that_takes_anothers_place_has_dates_of_its_own() -> None:
+    state = empty_state()
+    for time in (1, 2, 3):
+        add(state.pair_table, state, [(0, 0, other) for other in range(OTHERS)] + [(0, 1, 0), (0, 1, 1)], time)
+    add(state.pair_table, state, [(0, 2, 5)], 4)
+    slot = state.pair_table.slots(state, torch.tensor([0]))[1]
+    mine = slot[state.tensors["pair_relation"][slot] == 2]
+    found = {part: state.tensors[f"pair_{part}"][mine].tolist() for part in ("first", "times", "ticks", "last")}
+    assert len(slot) == 16 and found == {"first": [4], "times": [1], "ticks": [1], "last": [4]}
+
+
+@given(st.lists(st.tuples(st.sets(st.integers(0, TICKS - 1)), st.integers(0, 200)), min_size=1, max_size=20))
+def test_sets_of_ticks_grow_old_and_forget(rows: list[tuple[set[int], int]]) -> None:
+    ticks = torch.tensor([sum(1 << tick for tick in some) for some, _ in rows])
+    found = shift_ticks(ticks, torch.tensor([by for _, by in rows]))
+    assert found.tolist() == [sum(1 << tick + by for tick in some if tick + by < TICKS) for some, by in rows]
+
+
+# -- finding ------------------------------------------------------------------------------------------------------
+
+
+@quick
+@given(held=st.lists(triple, min_size=1, max_size=40), asked=st.lists(triple, min_size=1, max_size=12))
+def test_only_what_is_held_is_found_however_much_larger_the_numbers_of_others_are(
+    held: list[Triple], asked: list[Triple]
+) -> None:
+    """The keys of a search are as narrow as what is asked for: what is held beyond that must not be taken for it."""
+    state = empty_state(64)
+    add(state.pair_table, state, held, 1)
+    wanted = sorted(set(asked))
+    rows, relation, other = torch.tensor(wanted).unbind(1)
+    found = state.pair_table._find(state, rows, relation, other)
+    for one, slot in zip(wanted, found.tolist(), strict=True):
+        assert (slot >= 0) == (one in held)
+        if slot >= 0:
+            assert [int(state.tensors[f"pair_{part}"][slot]) for part in ("relation", "other")] == [*one[1:]]
+
+
+@pytest.mark.parametrize("asked", [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 1), (2, 0, 1)])
+def test_a_pair_with_a_key_that_would_collide_is_not_found(asked: Triple) -> None:
+    state = empty_state(64)
+    add(state.pair_table, state, [(r, k, o) for r in range(ROWS) for k in range(RELATIONS) for o in range(2, 9)], 1)
+    rows, relation, other = torch.tensor([asked]).unbind(1)
+    assert state.pair_table._find(state, rows, relation, other).tolist() == [-1]

@@ -15,6 +15,7 @@ import torch
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Query
 from adatkg_core.storage import Bundle, load_bundle, read_artifact, resolve_device, save_bundle, write_artifact
+from adatkg_core.text import NameStructure
 from tests.support.small_graph import (
     CONFIGURATIONS,
     ENCODER,
@@ -64,6 +65,17 @@ def test_a_bundle_that_was_written_and_read_gives_bitwise_the_same_scores(tmp_pa
 def test_a_bundle_names_its_encoder_for_those_who_only_read_its_description(saved: Path) -> None:
     assert read_artifact(saved, "bundle")[1]["encoder"] == "hash:24"
     assert load_bundle(str(saved)).engine().encoder.name == "hash:24"
+
+
+def test_a_bundle_keeps_how_names_tell_of_groups(tmp_path: Path) -> None:
+    model = small_model(small_config({"model.names": "slash"}))
+    save_bundle(Bundle(model, GRAPH.relations, (), "v"), str(tmp_path / "bundle"))
+    assert load_bundle(str(tmp_path / "bundle")).names == NameStructure("slash")
+
+
+def test_in_a_bundle_that_does_not_say_so_names_tell_of_no_groups(saved: Path) -> None:
+    rewritten(saved, lambda tensors, meta: meta["config"]["model"].pop("names"))
+    assert load_bundle(str(saved)).names == NameStructure("none")
 
 
 # -- what is wrong with it ----------------------------------------------------------------------------------------

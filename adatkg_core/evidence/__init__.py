@@ -1,0 +1,22 @@
+"""Wider evidence for the recall head: what speaks for a candidate that the subject itself has not met.
+
+Each family is a file: `observe` takes a commit into the bounded tables of the state, `read` finds what they say about
+queries. Nothing here is learned. Sums are made of sums, products, quotients and looked-up decays only, whose rounding
+is the same wherever in a batch an element stands, so that a batch cannot tip a choice.
+"""
+
+from adatkg_core.evidence.all_families import FEATURES, Evidence, observe_evidence, read_evidence
+from adatkg_core.evidence.questions import Questions
+from adatkg_core.evidence.transitions import FEATURES as TRANSITION_FEATURES
+from adatkg_core.evidence.transitions import follow, lift_of
+
+__all__ = [
+    "FEATURES",
+    "TRANSITION_FEATURES",
+    "Evidence",
+    "Questions",
+    "follow",
+    "lift_of",
+    "observe_evidence",
+    "read_evidence",
+]

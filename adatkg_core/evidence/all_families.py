@@ -1,0 +1,82 @@
+"""All families of evidence together: what a commit writes, and the candidates and features that a query gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from adatkg_core.evidence import name_groups, transitions, two_hops, windows
+from adatkg_core.evidence.questions import Questions
+from adatkg_core.state import GraphState
+
+FEATURES = two_hops.FEATURES + name_groups.FEATURES + windows.FEATURES
+
+
+def observe_evidence(state: GraphState, entity: Tensor, relation: Tensor, other: Tensor, time: int) -> None:
+    """Take interactions [I] of one time into the tables, before those of the recall head itself."""
+    transitions.observe(state, entity, relation, other)
+    two_hops.observe(state, entity, relation, other, time)
+    name_groups.observe(state, entity, relation, other, time)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the families say about some queries."""
+
+    questions: Questions
+    hops: two_hops.TwoHops
+    groups: name_groups.NameGroups
+    windows: windows.Windows
+    seen: Tensor  # [n] whether a fact has named the candidate
+
+    def places(self, most: int) -> Tensor:
+        """Flat places query * n + candidate that have something to say for them: all pairs seen, and proposals."""
+        return torch.cat((self.windows.exact_place, self.windows.any_place, self._proposed(most)))
+
+    def at(self, place: Tensor) -> Tensor:
+        """Features [U, FEATURES] of ascending distinct places, which hold at least `places`."""
+        return torch.cat((self.hops.at(place), self.groups.at(place), self.windows.at(place)), 1)
+
+    def _proposed(self, most: int) -> Tensor:
+        """The `most` candidates of each query with the largest sum of each term's share of its largest value.
+
+        Whom no fact has named comes in addition where it would stand among these, and takes nobody's place: so names
+        that only queries mention, or that came with facts of the very time, change nothing for the others.
+        """
+        n, worth = self.questions.n, self._worth()
+        # Whole numbers that double precision holds exactly; a tie goes to the older entity.
+        order = (worth * 1e5).round_().double().mul_(1 << 24).sub_(torch.arange(n, device=worth.device))
+        by_name = self.groups.place[~self.seen[self.groups.place % n]]
+        theirs = order.view(-1)[by_name]
+        order.view(-1)[by_name] = -torch.inf
+        best = order.topk(min(most, n), dim=1)
+        query, rank = (best.values > 0).nonzero().unbind(1)
+        among = theirs > best.values[:, -1].clamp(min=0)[by_name // n]
+        return torch.cat((query * n + best.indices[query, rank], by_name[among]))
+
+    def _worth(self) -> Tensor:
+        """The sums [B, n] of shares; the largest value of a term is that of a candidate that a fact has named."""
+        rows, n = self.questions.subject.shape[0], self.questions.n
+        worth = self.hops.by_query[0].new_zeros(rows, n)
+        for plane in (*self.hops.worth(), *self.groups.worth()):
+            worth.addcmul_(plane, 1 / plane.amax(1, keepdim=True).clamp(min=1e-9))
+        place, seen = self.groups.place, self.seen[self.groups.place % n]
+        for plane in self.groups.inside:
+            value, query = plane[place], place // n
+            largest = worth.new_zeros(rows).scatter_reduce_(0, query[seen], value[seen], "amax").clamp_(min=1e-9)
+            worth.view(-1)[place] += (value * (1 / largest)[query]).clamp_(max=1)
+        return worth
+
+
+def read_evidence(state: GraphState, questions: Questions) -> Evidence:
+    """All of it, for queries of one time."""
+    with torch.no_grad():
+        return Evidence(
+            questions,
+            two_hops.read(state, questions),
+            name_groups.read(state, questions),
+            windows.read(state, questions),
+            state.tensors["interactions"][: questions.n] > 0,
+        )
