@@ -88,8 +88,8 @@ class TimeFilter:
         """All true answers to the queries [B] as (row, answer) pairs [P, 2] for `rank_targets`, each once."""
         known = (subject >= 0) & (subject < self._n_entities)
         known &= (relation >= 0) & (relation < self._n_relations)
-        pair, has_pair = _find(self._pairs, torch.where(known, subject * self._n_relations + relation, -1))
-        tick, has_tick = _find(self._times, time)
+        pair, has_pair = find_sorted(self._pairs, torch.where(known, subject * self._n_relations + relation, -1))
+        tick, has_tick = find_sorted(self._times, time)
         key = torch.where(has_pair & has_tick, pair * len(self._times) + tick, -1)  # [B]
         low = torch.searchsorted(self._keys, key)
         count = torch.searchsorted(self._keys, key, right=True) - low  # [B]
@@ -111,7 +111,7 @@ def size_of(ids: Tensor) -> int:
     return int(ids.max()) + 1 if ids.numel() else 0
 
 
-def _find(table: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+def find_sorted(table: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     """The place of each value in a sorted table, and whether it is there at all."""
     if len(table) == 0:
         return torch.zeros_like(values), torch.zeros_like(values, dtype=torch.bool)

@@ -1,0 +1,20 @@
+"""Measuring: by both protocols, in slices and strata, and whether what was measured could know of the future."""
+
+from adatkg_core.evaluation.bundles import How, Watch, evaluate_bundle
+from adatkg_core.evaluation.causality import CausalityCheck
+from adatkg_core.evaluation.figures import GROUPS, Figures, Results, summarize
+from adatkg_core.evaluation.measuring import Asked, Candidates, measure
+
+__all__ = [
+    "GROUPS",
+    "Asked",
+    "Candidates",
+    "CausalityCheck",
+    "Figures",
+    "How",
+    "Results",
+    "Watch",
+    "evaluate_bundle",
+    "measure",
+    "summarize",
+]
