@@ -1,5 +1,6 @@
 """Batch training of the shared parameters, from files or from the log."""
 
+from trainer.accuracy import SeededRuns
 from trainer.fit import Run, starting_state, train
 from trainer.retrain import Archive, LogTrainer, Plan, Round, TrainingMetrics, log_trainer
 
@@ -9,6 +10,7 @@ __all__ = [
     "Plan",
     "Round",
     "Run",
+    "SeededRuns",
     "TrainingMetrics",
     "log_trainer",
     "starting_state",

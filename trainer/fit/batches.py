@@ -11,7 +11,7 @@ from torch import Tensor
 from adatkg_core.datasets import Facts
 from adatkg_core.metrics import TimeFilter
 from adatkg_core.settings import TrainConfig
-from adatkg_core.state import GraphState
+from adatkg_core.state import NAME_TENSORS, GraphState
 
 
 def learned(facts: Facts, burn_in: float) -> Facts:
@@ -37,16 +37,27 @@ def batches(
             yield subject[part], relation[part], answer[part]
 
 
-def with_strangers(state: GraphState, subject: Tensor, ids: Tensor, settings: TrainConfig) -> tuple[Tensor, Tensor]:
-    """Some subjects are asked about through an empty row with their name: the queries' rows, and all rows in use."""
+def with_strangers(
+    state: GraphState, subject: Tensor, relation: Tensor, ids: Tensor, settings: TrainConfig
+) -> tuple[Tensor, Tensor]:
+    """Some subjects are asked about through an empty row with their name: the queries' rows, and all rows in use.
+
+    Only where the subject has done nothing under the relation asked: else the tables of relations and groups, which
+    know of it, would give the answer away.
+    """
     if settings.protocol == "snapshot" or settings.strangers == 0:
         return subject, ids
     young = state.tensors["interactions"][subject] < settings.strangers_below
+    if state.config.recall.enabled:
+        owner, slot = state.pair_table.slots(state, subject)
+        done = owner[state.tensors["pair_relation"][slot] == relation[owner]]
+        young = young.index_fill(0, done, False)
     strange = (young & (torch.rand(subject.shape[0]).to(state.device) < settings.strangers)).nonzero().squeeze(1)
     rows = state.entities + torch.arange(strange.shape[0], device=state.device)
     state.reserve(state.entities + strange.shape[0])
-    for name in ("text", "cluster"):
-        state.tensors[name][rows] = state.tensors[name][subject[strange]]
+    for name in NAME_TENSORS:
+        if name in state.tensors:
+            state.tensors[name][rows] = state.tensors[name][subject[strange]]
     return subject.index_copy(0, strange, rows), torch.cat((ids, rows))
 
 

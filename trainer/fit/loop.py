@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,6 @@ from typing import Any
 import orjson
 import structlog
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from adatkg_core.datasets import Dataset, Facts, by_first_appearance, facts_by_time
@@ -29,14 +28,16 @@ from adatkg_core.evaluation import measure, summarize
 from adatkg_core.metrics import TimeFilter
 from adatkg_core.model import AdaTKG, Ema, LastUpdate, Scores, View, score_snapshot
 from adatkg_core.settings import Config
-from adatkg_core.state import GraphState, both_sides
+from adatkg_core.state import GraphState, Grouping, both_sides
 from adatkg_core.storage import Bundle
-from adatkg_core.text import TextEncoder, text_of
+from adatkg_core.text import TextEncoder, choose_structure, count_groups, text_of
 from trainer.fit.batches import batches, learned, other_answers, with_strangers
 from trainer.fit.checkpoint import Progress, load_checkpoint, save_checkpoint
+from trainer.fit.objective import OF_RECALL, Stage, combining_from, cross_entropy, enter, objective
 from trainer.fit.warm_start import start_from
 
 WARM_UP = 0.05  # share of all steps until the full learning rate
+TRUST_RATE = 10  # times that of the recall head: four numbers, learned only at the last times of each epoch
 FLOOR = 0.02  # share of the learning rate that is left at the end
 Report = Callable[[str, int, int], None]  # stage, done, of how many
 
@@ -76,6 +77,7 @@ def train(
     relations = encoder.encode([text_of(name) for name in dataset.relations])
     torch.manual_seed(config.train.seed)
     n = int(facts[:, [0, 2]].max()) + 1  # numbered by first appearance: the entities of train come first
+    config = _with_names(config, dataset.entities[:n])
     model = AdaTKG(config, relations, n).to(device)
     if warm is not None:
         start_from(warm, model, dataset.relations, dataset.entities)
@@ -83,6 +85,10 @@ def train(
     state.reserve(n)
     state.entities = n
     state.tensors["text"][:n] = names[:n].to(device)
+    if state.keeps_evidence:
+        kin = Grouping(choose_structure(config.model.names, ())).add(dataset.entities[:n])
+        for name, numbers in zip(("group", "role"), kin, strict=True):
+            state.tensors[name][:n] = torch.tensor(numbers, device=device)
 
     optimizer, schedule = _optimizer(model, config, steps=config.train.epochs * _steps(facts, config))
     fingerprint = _fingerprint(dataset, config, encoder, warm)
@@ -137,29 +143,30 @@ def _epoch(
         state.tensors["cluster"][:n] = model.assign_clusters(state, ids)
     streaming = settings.protocol == "streaming"
     lessons = learned(facts, settings.burn_in)
+    turn = combining_from(model, lessons)
     for time, rows in facts_by_time(facts):
+        stage: Stage = "together" if turn is None else "combining" if time >= turn else "apart"
         happened = torch.from_numpy(rows[:, :3]).to(state.device)
         asked = both_sides(happened, state.n_relations) if time >= lessons[0, 3] else None
         for subject, relation, answer in batches(asked, settings.batch, not streaming):
-            model.train()
+            enter(model, stage)
             exclude = other_answers(known, subject, relation, answer, time) if streaming else None
-            subject, everyone = with_strangers(state, subject, ids, settings)
-            (scores, alone), view = _forward(model, state, everyone, subject, relation, time, last)
-            loss = _loss(scores[:, :n], answer, exclude)
-            whole = loss + settings.vq_weight * view.vq_loss
-            if alone is not None and settings.alone_weight > 0:
-                whole = whole + settings.alone_weight * _loss(alone[:, :n], answer, exclude)
+            subject, everyone = with_strangers(state, subject, relation, ids, settings)
+            scores, view = _forward(model, state, everyone, subject, relation, time, last)
+            scores = scores.among(n)
+            whole = objective(scores, answer, exclude, stage, settings) + settings.vq_weight * view.vq_loss
             whole.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
             optimizer.step()
             optimizer.zero_grad()
             schedule.step()
             state.tensors["cluster"][:n] = view.cluster[:n]
-            total += loss.detach() * len(subject)
+            total += cross_entropy(scores.total.detach(), answer, exclude) * len(subject)
             done += len(subject)
         model.eval()
         last = commit_facts(model, state, happened, time)
         report("train", done, 2 * len(lessons))
+    model.requires_grad_(True)
     if not math.isfinite(total.item()):
         raise AdatkgError("training diverged: the loss is not a number; lower train.lr")
     return total.item() / max(done, 1), done
@@ -176,15 +183,9 @@ def _forward(
 ) -> tuple[Scores, View]:
     if model.config.train.protocol == "snapshot":
         scores, view = score_snapshot(model, state, ids, subject, relation, time, last)
-        return Scores(scores, None), view
+        return Scores(scores), view
     view = model.view(state, ids, last)
     return model.score(state, view, subject, relation, time), view
-
-
-def _loss(scores: Tensor, answer: Tensor, exclude: tuple[Tensor, Tensor] | None) -> Tensor:
-    if exclude is not None:
-        scores = scores.index_put(exclude, scores.new_tensor(-1e4))
-    return F.cross_entropy(scores, answer)
 
 
 def _validate(
@@ -233,15 +234,23 @@ def _settle(model: AdaTKG, state: GraphState) -> None:
         model.memory.settle(state.tensors["updates"][:n], state.tensors["cluster"][:n])
 
 
+def _with_names(config: Config, entities: Sequence[str]) -> Config:
+    """The configuration that says how the names of train tell of groups: later names must not decide it."""
+    structure = choose_structure(config.model.names, entities)
+    found = count_groups(structure, entities)
+    log.info("names", kind=structure.kind, setting=config.model.names, grouped=found.names, groups=found.groups)
+    return replace(config, model=replace(config.model, names=structure.kind))
+
+
 def _optimizer(
     model: AdaTKG, config: Config, steps: int
 ) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
     """AdamW with a warm-up and a cosine; the recall head has a learning rate of its own."""
-    recall = [p for name, p in model.named_parameters() if name.startswith(("recall.", "trust."))]
-    rest = [p for name, p in model.named_parameters() if not name.startswith(("recall.", "trust."))]
+    rest = [p for name, p in model.named_parameters() if not name.startswith(OF_RECALL)]
     groups = [{"params": rest, "lr": config.train.lr}]
-    if recall:
-        groups.append({"params": recall, "lr": config.train.recall_lr})
+    if model.recall is not None and model.trust is not None:
+        groups.append({"params": [*model.recall.parameters()], "lr": config.train.recall_lr})
+        groups.append({"params": [*model.trust.parameters()], "lr": TRUST_RATE * config.train.recall_lr})
     optimizer = torch.optim.AdamW(groups, weight_decay=config.train.weight_decay, fused=True)
 
     def rate(step: int) -> float:

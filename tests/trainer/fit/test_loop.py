@@ -8,17 +8,20 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from structlog.testing import capture_logs
 from torch import Tensor
 
 from adatkg_core.datasets import Dataset, synthesize
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.settings import Config
 from adatkg_core.storage import read_artifact
+from adatkg_core.text import NameStructure, find_structure
 from adatkg_core.text.encoder import HashEncoder
 from tests.support.small_graph import assert_same_bits, small_config
 from trainer import Run, train
@@ -110,6 +113,24 @@ def test_every_parameter_moves_by_its_gradient(graph: Dataset, tmp_path: Path, k
     if kind.startswith("ema"):
         assert moved["memory.rho"]
         assert not torch.equal(later["model.memory.rho"], torch.full_like(later["model.memory.rho"], 2.0))
+
+
+@pytest.mark.parametrize(("setting", "found"), [("auto", "brackets"), ("none", "none"), ("comma", "comma")])
+def test_the_bundle_says_how_names_tell_of_groups(tmp_path: Path, setting: str, found: str) -> None:
+    graph, config = synthesize(80, 4, 20, 20, seed=6), configured(train__epochs=1, model__names=setting)
+    with capture_logs() as logs:
+        bundle = train(graph, config, ENCODER, tmp_path).bundle
+    assert bundle.names.kind == bundle.model.config.model.names == found
+    assert [(line["kind"], line["setting"]) for line in logs if line["event"] == "names"] == [(found, setting)]
+
+
+def test_names_that_come_after_train_do_not_decide_how_names_tell_of_groups(tmp_path: Path) -> None:
+    graph = synthesize(80, 4, 20, 20, seed=6, emerging=0.6)
+    known = set(graph.split("train")[:, [0, 2]].ravel().tolist())
+    entities = tuple(f"Person {row}" if row in known else name for row, name in enumerate(graph.entities))
+    assert find_structure(entities) == NameStructure("brackets")
+    bundle = train(replace(graph, entities=entities), configured(train__epochs=1), ENCODER, tmp_path).bundle
+    assert bundle.names == NameStructure("none")
 
 
 def weights(model: torch.nn.Module) -> list[tuple[str, Tensor]]:
