@@ -51,21 +51,21 @@ def create_app(
 
     `on_stopped` is called when all that can be saved is saved, before Faust takes its leave of the brokers.
     """
-    share = Replica(settings.replica, settings.replicas)
-    group = f"{settings.group}-{share.name}" if share.name else settings.group
+    replica = Replica(settings.replica, settings.replicas)
+    group = f"{settings.group}-{replica.name}" if replica.name else settings.group
     app = _faust_app(group, settings, connection)
 
     def highwater(partition: int) -> int | None:
         return app.consumer.highwater(TP(topics.events, partition)) if app.consumer else None
 
     metrics, device, retry = Metrics(), DeviceThread(), Retry()
-    loader = Loader(settings, share)
-    host = GraphHost(loader, CatchUp(connection, topics, retry), share, retry)
+    loader = Loader(settings, replica)
+    host = GraphHost(loader, CatchUp(connection, topics, retry), replica, retry)
     inspector = Inspector(host, device)
     intake = Intake(settings, highwater)
     feed = Feed(inspector.timed_status, intake.lag) if settings.web_port else None
-    sender = Producer(connection, partial(undeliverable, topics))
-    publisher = Publisher(topics, sender, metrics, [feed.take] if feed else [])
+    producer = Producer(connection, partial(undeliverable, topics))
+    publisher = Publisher(topics, producer, metrics, [feed.take] if feed else [])
     checkpointer = Checkpointer(settings, device, host, loader, publisher, metrics)
     worker = Worker(intake, device, host, publisher, checkpointer)
     swap = ModelSwap(connection, topics, loader, host, device, metrics, settings.batch_events)
@@ -144,10 +144,10 @@ def _run(
         try:
             if dashboard is not None:
                 await dashboard.close()
+            await swap.stop()  # first, because what it hears after the device's thread has ended would be an error
             await worker.stop()
         finally:
             await worker.close()
-            swap.close()
             log.info("stopped")
             on_stopped()
 

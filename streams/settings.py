@@ -39,10 +39,10 @@ class StreamSettings:
         "Facts older than the watermark: `apply` counts them as of now, `refuse` sets them aside.",
     )
     max_jump: int = setting(MAX_JUMP, "Ticks by which the watermark may move at once.")
-    heuristic: bool = setting(True, "Mark what counting alone would have answered beside every answer.")
+    heuristic: bool = setting(True, "Score what counting alone would have answered beside every answer.")
     horizon: Horizon = setting(
         "auto",
-        "Ticks for which a query about `next` waits for the fact that marks it in the live score; `auto`: "
+        "Ticks for which a query about `next` waits for the fact that settles it in the live score; `auto`: "
         "three of four times when something of a kind happened again, it took no longer. No prediction "
         "depends on it.",
     )

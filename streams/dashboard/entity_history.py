@@ -70,13 +70,13 @@ class EntityHistory:
         while self._points > self._limit:
             self._points -= len(self._rings.popitem(last=False)[1])
 
-    def marked(self, graph: str, scored: Sequence[ScoredAnswer]) -> None:
+    def scored(self, graph: str, scored: Sequence[ScoredAnswer]) -> None:
         """Truths came."""
-        for mark in scored:
-            point = self._open.get((graph, mark.offset))
+        for one in scored:
+            point = self._open.get((graph, one.offset))
             if point is not None:
                 point.truths += 1
-                point.reciprocals += 0.0 if mark.rank is None else 1 / mark.rank
+                point.reciprocals += 0.0 if one.rank is None else 1 / one.rank
 
     def trace(self, graph: str, entity: str, clock: Clock | None) -> list[dict[str, Any]]:
         """What is held of an entity, the oldest first; its reciprocal rank is the mean over the truths that came."""

@@ -153,9 +153,9 @@ class Feed:
             place = self._offered - 1 if self._offered <= PREDICTIONS else self._choice.randrange(self._offered)
             if place < PREDICTIONS:
                 self._candidates[place : place + 1] = [self.latest.show(one, result)]
-        self.traces.marked(graph, result.scored)
+        self.traces.scored(graph, result.scored)
         for scored in result.scored:
-            truth = self.latest.mark(graph, scored)
+            truth = self.latest.settle(graph, scored)
             if truth is not None and self._truths < TRUTHS:
                 self._truths += 1
                 self._send("truth", truth)

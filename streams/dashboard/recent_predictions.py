@@ -48,12 +48,12 @@ class RecentPredictions:
             self._shown.popitem(last=False)
         return row
 
-    def mark(self, graph: str, mark: ScoredAnswer) -> dict[str, Any] | None:
+    def settle(self, graph: str, scored: ScoredAnswer) -> dict[str, Any] | None:
         """Note a truth in the row that it belongs to, and say what is to be told of it; None for other rows."""
-        row = self._find(graph, mark.offset)
+        row = self._find(graph, scored.offset)
         if row is None or len(row["truths"]) >= TRUTHS:
             return None
-        truth = {"entity": mark.truth, "rank": mark.rank, "heuristic_rank": mark.heuristic_rank}
+        truth = {"entity": scored.truth, "rank": scored.rank, "heuristic_rank": scored.heuristic_rank}
         row["truths"].append(truth)
         return {"graph": graph, "id": row["id"], **truth}
 

@@ -136,18 +136,18 @@ def _read(
 ) -> list[DeadLetter]:
     """The letters in these ranges, with at most `shown` bytes of their values, none at all where it is 0."""
     letters: dict[str, DeadLetter] = {}
-    scored: Counter[str] = Counter()
+    retried: Counter[str] = Counter()
     total, done = sum(end - first for first, end in bounds.values()), 0
     for partition, (first, end) in bounds.items():
         for record in log.read(partition, first, end):
             done += 1
             tell(done, total)
-            if marked := header(record.headers, RETRIED):
-                scored[marked] += 1
+            if put_back := header(record.headers, RETRIED):
+                retried[put_back] += 1
             else:
                 letter = _letter(record)
                 letters[letter.id] = replace(letter, value=(letter.value or b"")[:shown] if shown else None)
-    return [replace(letter, retried=scored[id]) for id, letter in letters.items()]
+    return [replace(letter, retried=retried[id]) for id, letter in letters.items()]
 
 
 def choose(letters: Sequence[DeadLetter], ids: Sequence[str]) -> list[DeadLetter]:

@@ -71,7 +71,7 @@ class Answering(Protocol):
     name: str
     bundle: Bundle
     engine: Engine
-    share: Replica
+    replica: Replica
     score: LiveScore
     heuristic: bool
     known_through: int | None
@@ -169,7 +169,7 @@ class Batch:
 
     def _add_question(self, arrival: Arrival, question: Question) -> None:
         """A question waits for its like until the watermark moves, or until a fact that it must not see."""
-        if self._silent or not self._graph.share.answers(question.id):
+        if self._silent or not self._graph.replica.answers(question.id):
             return
         self._counts["query"] += 1
         if question.next:
@@ -183,7 +183,7 @@ class Batch:
 
     def _reject(self, arrival: Arrival, code: str, detail: str) -> None:
         """Of several replicas one says so."""
-        if self._graph.share.leads and not self._silent:
+        if self._graph.replica.leads and not self._silent:
             self._rejected[arrival.source.offset] = Rejected(arrival, code, detail)
 
     def _flush(self) -> None:

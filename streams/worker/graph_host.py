@@ -50,8 +50,8 @@ class Capture:
 class GraphHost:
     """Loads a graph when its first event comes, lets it catch up, and hands it what is delivered."""
 
-    def __init__(self, loader: Loader, catch_up: CatchUp, share: Replica, retry: Retry) -> None:
-        self._loader, self._catch_up, self._share, self._retry = loader, catch_up, share, retry
+    def __init__(self, loader: Loader, catch_up: CatchUp, replica: Replica, retry: Retry) -> None:
+        self._loader, self._catch_up, self._replica, self._retry = loader, catch_up, replica, retry
         self._partitions: dict[int, _Partition] = {}
 
     # -- events -----------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ class GraphHost:
 
     def _refuse(self, name: str, arrivals: Sequence[Arrival], problem: Unusable) -> BatchResult:
         """Of several replicas one says so."""
-        refused = arrivals if self._share.leads else ()
+        refused = arrivals if self._replica.leads else ()
         return BatchResult(name, rejected=[Rejected(arrival, problem.code, problem.detail) for arrival in refused])
 
     def _without_model(self, name: str, arrivals: Sequence[Arrival]) -> BatchResult:
@@ -150,14 +150,14 @@ class GraphHost:
         for arrival in arrivals:
             try:
                 if isinstance(event := decode_event(arrival.value, None), Question):
-                    if self._share.answers(event.id):
+                    if self._replica.answers(event.id):
                         result.rejected.append(Rejected(arrival, Reason.NO_MODEL, detail))
                 else:
                     result.counts["waiting"] += 1
             except Unusable as problem:
                 if problem.code == Reason.BAD_TIME:  # without a model there is no clock to read it by
                     result.counts["waiting"] += 1
-                elif self._share.leads:
+                elif self._replica.leads:
                     result.rejected.append(Rejected(arrival, problem.code, problem.detail))
         return result
 

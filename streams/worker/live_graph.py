@@ -24,12 +24,12 @@ class LiveGraph:
         bundle: Bundle,
         encoder: TextEncoder,
         settings: StreamSettings,
-        share: Replica,
+        replica: Replica,
         saved: Saved | None = None,
     ) -> None:
         """From what was saved, or from nothing."""
         snapshot = saved.snapshot if saved else None
-        self.name, self.bundle, self.share = name, bundle, share
+        self.name, self.bundle, self.replica = name, bundle, replica
         self.engine: Engine = bundle.engine(encoder, late=settings.late, max_jump=settings.max_jump, snapshot=snapshot)
         self.known_through = saved.known_through if saved else None
         self.score = LiveScore(horizon=settings.horizon)

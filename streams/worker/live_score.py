@@ -1,4 +1,4 @@
-"""The score of a live stream: each query is marked when its answer comes as a fact, later in the same log."""
+"""The score of a live stream: each query is scored when its answer comes as a fact, later in the same log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streams.worker.rhythm import Rhythm
 
 SLICES = ("all", "cold_start", "warm")
 NAMES_EACH = 200  # held for an outstanding query, on the average at most: lists are as long as those who ask like
-MARKS = 100  # told of the queries that one fact settles in one direction
+AT_ONCE = 100  # told of the queries that one fact settles in one direction
 _STALE = 64  # ends that may be in the heap though their queries are gone
 
 Scores = dict[str, dict[str, float | int | None]]  # of each slice: mrr, hits, and over how many
@@ -26,7 +26,7 @@ Scores = dict[str, dict[str, float | int | None]]  # of each slice: mrr, hits, a
 class LiveScore:
     """MRR and hits over a sliding window of queries whose answer came later as a fact.
 
-    A query about a time is marked by the facts of that time that come after it. One about the next time is marked by
+    A query about a time is scored by the facts of that time that come after it. One about the next time is scored by
     the next fact of its kind: the first one behind it in the log that has the given entity on the given side of the
     relation and an answer that it did not exclude, from the watermark W at which it was asked until W + horizon. Facts
     of W itself count where they come after the question: whoever asks at 14:20 what happens next means what happens at
@@ -39,7 +39,7 @@ class LiveScore:
     reciprocal rank 0 and no hit, so that the score is never flattered. An answer that the query excluded does not
     count: it was not asked for.
 
-    Where an answer also says what the recurrency heuristic would have, that is marked by the same rules for the same
+    Where an answer also says what the recurrency heuristic would have, that is scored by the same rules for the same
     queries; candidates that tie there share the mean of their places.
 
     None of this is part of a graph's state: it begins anew with the worker, and no prediction depends on it.
@@ -80,7 +80,7 @@ class LiveScore:
     ) -> None:
         """A query was answered with this ranking, best first; `deep` goes further down than what was asked for.
 
-        `offset` is the query's place in the log, by which its marks can be told apart; `until` is what was said when
+        `offset` is the query's place in the log, by which its scores can be told apart; `until` is what was said when
         it was asked. The query's time must be a tick: whoever asked for the next one has got it. The answers to a late
         query were known, so it is not scored.
         """
@@ -156,7 +156,7 @@ class LiveScore:
                 self._add(asked)
 
     def _settle(self, key: _Key, truth: str) -> list[ScoredAnswer]:
-        scored: deque[ScoredAnswer] = deque(maxlen=MARKS)
+        scored: deque[ScoredAnswer] = deque(maxlen=AT_ONCE)
         came = self._groups[key].came if key in self._groups else {}
         for asked in self._fresh(key, truth):
             if asked.wants(truth):

@@ -21,8 +21,8 @@ log = structlog.get_logger()
 class Loader:
     """Reads and writes the stores for one worker."""
 
-    def __init__(self, settings: StreamSettings, share: Replica) -> None:
-        self._settings, self._share = settings, share
+    def __init__(self, settings: StreamSettings, replica: Replica) -> None:
+        self._settings, self._replica = settings, replica
         self._device = resolve_device(settings.device)
         self._models = ModelStore(settings.models)
         self._encoders: dict[tuple[str, str], TextEncoder] = {}
@@ -79,7 +79,7 @@ class Loader:
 
     def graph(self, name: str, bundle: Bundle, saved: Saved | None, device: str) -> LiveGraph:
         """A graph with this bundle, which is on this device, from what was saved or from nothing."""
-        return LiveGraph(name, bundle, self._encoder(bundle, device), self._settings, self._share, saved)
+        return LiveGraph(name, bundle, self._encoder(bundle, device), self._settings, self._replica, saved)
 
     def candidate(self, announcement: Announcement, present: Bundle) -> tuple[LiveGraph, int]:
         """The announced bundle with its state, and the offset it stands at; raises with the reason if it is unfit.
@@ -117,8 +117,8 @@ class Loader:
 
     def _snapshots(self, graph: str, log_id: str) -> SnapshotStore:
         url = self._settings.snapshots
-        if self._share.name:
-            url = f"{url.rstrip('/')}/{self._share.name}"
+        if self._replica.name:
+            url = f"{url.rstrip('/')}/{self._replica.name}"
         return SnapshotStore(url, graph, log_id, self._settings.keep_snapshots)
 
     def _encoder(self, bundle: Bundle, device: str) -> TextEncoder:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -30,6 +30,7 @@ from streams.worker.metrics import Metrics
 
 IDLE = 0.1  # seconds between looks while a bundle whose state is ahead waits for a worker that lags
 RETRY = 2.0  # seconds before the announcements are read again after brokers were away
+STOP_WITHIN = 5.0  # seconds for a read of files or the log that is under way; after it nobody waits for its result
 P = ParamSpec("P")
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -53,27 +54,27 @@ class ModelSwap:
         self._batch_events = batch_events
         self._files = ThreadPoolExecutor(1, "bundles")
         self._longest = 0.0  # seconds that a step of the present swap has had the device
+        self._stopped = False
+        self._running: asyncio.Task[Any] | None = None
 
     async def run(self) -> None:
-        """Hear and act until cancelled; every worker hears every announcement, from the first that is kept."""
-        while True:
+        """Hear and act until stopped; every worker hears every announcement, from the first that is kept."""
+        self._running = asyncio.current_task()
+        while not self._stopped:
             consumer = AIOKafkaConsumer(**self._connection.client(), auto_offset_reset="earliest")
             try:
                 await consumer.start()
                 consumer.assign([TopicPartition(self._topics.models, 0)])
                 async for record in consumer:
-                    await self._hear(record.value)
+                    await self.hear(record.value)
             except KafkaError as error:
                 log.warning("announcements_away", problem=repr(error), again_in=RETRY)
                 await asyncio.sleep(RETRY)
             finally:
                 await consumer.stop()
 
-    def close(self) -> None:
-        """End the thread."""
-        self._files.shutdown(wait=False, cancel_futures=True)
-
-    async def _hear(self, data: bytes | None) -> None:
+    async def hear(self, data: bytes | None) -> None:
+        """Act on an announcement; returns once what it names answers, or is refused, or does not matter here."""
         try:
             announcement = decode_announcement(data)
         except Unusable as problem:
@@ -103,6 +104,14 @@ class ModelSwap:
             self._metrics.swap_seconds.observe(took)
             longest = round(self._longest, 4)
             log.info("swapped", graph=graph, version=version, seconds=round(took, 3), longest_step=longest)
+
+    async def stop(self) -> None:
+        """Hear no more and give up a swap that is under way, while the device's thread is still there for it."""
+        self._stopped = True
+        if self._running is not None and not self._running.done():
+            self._running.cancel()
+            await asyncio.wait([self._running], timeout=STOP_WITHIN)
+        self._files.shutdown(wait=False, cancel_futures=True)
 
     async def _swap(self, announcement: Announcement, present: Bundle) -> None:
         graph, offset = await self._in_files(self._loader.candidate, announcement, present)

@@ -19,7 +19,7 @@ log = structlog.get_logger()
 def undeliverable(topics: Topics, topic: str, message: Message) -> tuple[str, int, list[Message]]:
     """What goes out instead of a message that is too large for its topic: a dead letter without its bytes, and where.
 
-    It is what a `Sender` asks for.
+    It is what a `Producer` asks for.
     """
     detail = f"{topic} takes no message of {message.size} bytes: raise its max.message.bytes"
     graph = (message.key or b"").decode(errors="replace")
@@ -30,12 +30,14 @@ def undeliverable(topics: Topics, topic: str, message: Message) -> tuple[str, in
 class Publisher:
     """Hands on what came of each batch, in log order."""
 
-    def __init__(self, topics: Topics, sender: Producer, metrics: Metrics, observers: Sequence[Observer] = ()) -> None:
-        self._topics, self._sender, self._metrics, self._observers = topics, sender, metrics, observers
+    def __init__(
+        self, topics: Topics, producer: Producer, metrics: Metrics, observers: Sequence[Observer] = ()
+    ) -> None:
+        self._topics, self._producer, self._metrics, self._observers = topics, producer, metrics, observers
 
     async def start(self) -> None:
         """Connect to the brokers."""
-        await self._sender.start((self._topics.predictions, self._topics.deadletter))
+        await self._producer.start((self._topics.predictions, self._topics.deadletter))
 
     def publish(self, results: Sequence[BatchResult], events: int, seconds: float) -> None:
         """Send what came of a batch of so many events, which took so long; returns before it is durable."""
@@ -45,24 +47,24 @@ class Publisher:
             self._metrics.count(result)
         answers = [Message(one.arrival.key, one.body, []) for result in results for one in result.answered]
         if answers:
-            self._sender.send(self._topics.predictions, answers)
+            self._producer.send(self._topics.predictions, answers)
         letters = [self._dead_letter(result.graph, one) for result in results for one in result.rejected]
         if letters:
-            self._sender.send(self._topics.deadletter, letters)
+            self._producer.send(self._topics.deadletter, letters)
         for observe in self._observers:
             observe(results)
 
     async def room(self) -> None:
         """Wait while too much is on its way."""
-        await self._sender.room()
+        await self._producer.room()
 
     async def flush(self) -> None:
         """Wait until all that was published before is durable at the brokers."""
-        await self._sender.flush()
+        await self._producer.flush()
 
     async def stop(self) -> None:
         """Give up what is still on its way; it is made again from the log."""
-        await self._sender.stop()
+        await self._producer.stop()
 
     def _dead_letter(self, graph: str, rejected: Rejected) -> Message:
         code, detail, source = rejected.code, rejected.detail, rejected.arrival.source

@@ -100,7 +100,7 @@ def test_a_trace_follows_an_entity_and_knows_how_well_it_was_answered() -> None:
     traces = EntityHistory()
     asked = [answered(1, time=1), answered(2, time=1), answered(3, time=2, interactions=4)]
     traces.answered("g", asked, "v")
-    traces.marked(
+    traces.scored(
         "g", [ScoredAnswer(1, "a", 2.0, None), ScoredAnswer(2, "b", None, 1.0), ScoredAnswer(99, "c", 1.0, None)]
     )
     first, second = traces.trace("g", "e", Clock())
@@ -138,7 +138,7 @@ def test_traces_hold_no_more_however_long_the_stream() -> None:
 def test_a_truth_that_comes_after_its_answer_was_pushed_out_is_harmless() -> None:
     traces = EntityHistory(points=2, all_points=4, open=1)
     traces.answered("g", [answered(1, time=1), answered(2, time=2), answered(3, time=3)], "v")
-    traces.marked("g", [ScoredAnswer(1, "a", 1.0, None), ScoredAnswer(3, "a", 4.0, None)])
+    traces.scored("g", [ScoredAnswer(1, "a", 1.0, None), ScoredAnswer(3, "a", 4.0, None)])
     assert [point["reciprocal_rank"] for point in traces.trace("g", "e", None)] == [None, 0.25]
 
 
@@ -149,14 +149,14 @@ def test_the_latest_rows_are_the_newest_first_with_the_truths_that_came() -> Non
     latest = RecentPredictions()
     latest.add(batch(*(answered(i) for i in range(ROWS + 5))))
     latest.add(batch(answered(900)))
-    assert latest.mark("g", ScoredAnswer(900, "a", 3.5, None)) == {
+    assert latest.settle("g", ScoredAnswer(900, "a", 3.5, None)) == {
         "graph": "g",
         "id": "0-900",
         "entity": "a",
         "rank": 3.5,
         "heuristic_rank": None,
     }
-    assert latest.mark("g", ScoredAnswer(0, "a", 1.0, None)) is None, "that one is no longer among them"
+    assert latest.settle("g", ScoredAnswer(0, "a", 1.0, None)) is None, "that one is no longer among them"
     rows = latest.rows("g")
     assert [row["id"] for row in rows[:2]] == ["0-900", f"0-{ROWS + 4}"] and len(rows) == ROWS
     assert rows[0] == {
@@ -187,12 +187,12 @@ def test_rows_are_bounded_over_graphs_and_truths_and_those_shown() -> None:
     for i in range(GRAPHS + 20):
         latest.add(batch(answered(1), graph=f"g{i}"))
     assert latest.rows("g0") == [] and latest.rows(f"g{GRAPHS + 19}")
-    scored = [latest.mark(f"g{GRAPHS}", ScoredAnswer(1, str(i), 1.0, None)) for i in range(TRUTHS + 5)]
-    assert sum(mark is not None for mark in scored) == TRUTHS
+    scored = [latest.settle(f"g{GRAPHS}", ScoredAnswer(1, str(i), 1.0, None)) for i in range(TRUTHS + 5)]
+    assert sum(one is not None for one in scored) == TRUTHS
     for i in range(SHOWN + 1):
         latest.show(answered(i), batch(answered(i)))
-    assert latest.mark("g", ScoredAnswer(0, "a", 1.0, None)) is None
-    assert latest.mark("g", ScoredAnswer(1, "a", 1.0, None)) is not None
+    assert latest.settle("g", ScoredAnswer(0, "a", 1.0, None)) is None
+    assert latest.settle("g", ScoredAnswer(1, "a", 1.0, None)) is not None
     latest.keep_only([f"g{GRAPHS}"])
     assert latest.rows(f"g{GRAPHS + 1}") == [] and latest.rows(f"g{GRAPHS}")
 

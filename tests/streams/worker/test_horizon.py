@@ -1,4 +1,4 @@
-"""Questions about the next time are marked by the next fact of their kind, within a horizon."""
+"""Questions about the next time are scored by the next fact of their kind, within a horizon."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def play(log: Sequence[Event]) -> tuple[list[Heard], LiveScore]:
             watermark = max(watermark, event.t)
             told.ended = score.passed(event.t)
             if isinstance(event, Fact):
-                told.scored = [(mark.offset, mark.truth, mark.rank) for mark in score.happened(event)]
+                told.scored = [(one.offset, one.truth, one.rank) for one in score.happened(event)]
         heard.append(told)
     return heard, score
 
@@ -238,7 +238,7 @@ ASKED = encode_query("q", RELATION, "next", s=SUBJECT)
 
 
 def settled(result: BatchResult) -> list[tuple[int, str]]:
-    return [(mark.offset, mark.truth) for mark in result.scored]
+    return [(one.offset, one.truth) for one in result.scored]
 
 
 @pytest.mark.parametrize("came", [5, 6, 8, 13])
@@ -280,7 +280,7 @@ def test_horizons_follow_the_log_and_not_how_it_was_batched(batch: int) -> None:
         scored += result.scored
     horizons = [answer.until - answer.question.query.t + 1 for answer in answered]
     assert horizons == [AT_FIRST] * (ENOUGH // 2) + [3] * (ENOUGH // 2), "a fact has two sides: two gaps"
-    assert [mark.offset for mark in scored] == [answer.arrival.source.offset for answer in answered[:-1]]
+    assert [one.offset for one in scored] == [answer.arrival.source.offset for answer in answered[:-1]]
 
 
 def test_what_is_caught_up_with_in_silence_and_what_is_known_tells_of_the_rhythm_too() -> None:

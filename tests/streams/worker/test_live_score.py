@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from adatkg_core.events import Fact, Query, Ranking, Recurrent
 from adatkg_core.messages import Question
 from streams.worker import ScoredAnswer
-from streams.worker.live_score import MARKS, NAMES_EACH, LiveScore
+from streams.worker.live_score import AT_ONCE, NAMES_EACH, LiveScore
 
 NAMES = ("a", "b", "c", "d")
 Scores = dict[str, dict[str, float | int | None]]
@@ -303,9 +303,9 @@ def test_the_heuristic_is_marked_for_the_same_queries_and_ties_share_their_place
 
 def test_of_many_queries_that_one_fact_settles_only_the_latest_are_told_and_all_count() -> None:
     score = LiveScore(window=10_000)
-    for offset in range(MARKS + 50):
+    for offset in range(AT_ONCE + 50):
         score.answered(
             Question("q", Query("r", 0, s="a"), {}, False), Ranking((), 0, False, False, 0.0, 0), "b", offset
         )
-    assert [mark.offset for mark in score.happened(Fact("a", "r", "b", 0))] == list(range(50, MARKS + 50))
-    assert score.scores()["all"]["count"] == MARKS + 50
+    assert [one.offset for one in score.happened(Fact("a", "r", "b", 0))] == list(range(50, AT_ONCE + 50))
+    assert score.scores()["all"]["count"] == AT_ONCE + 50
