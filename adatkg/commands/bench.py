@@ -1,4 +1,4 @@
-"""`adatkg bench`: the benchmarks, each beside its limit."""
+"""`adatkg bench`: the benchmarks, each beside its limit; below it, how accurate a configuration is over seeds."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Annotated, Any
 import orjson
 import typer
 from rich.table import Table
+from typer.core import TyperGroup
 
 import adatkg
+from adatkg.commands.bench_accuracy import accuracy
 from adatkg.console.output import JsonFlag, print_json, stdout
 from adatkg.console.progress import progress_bar
 from adatkg_core.errors import AdatkgError, InputError
@@ -46,9 +48,30 @@ class Benchmark:
         return f"{'at least' if self.bound == 'min' else 'at most'} {shown(self.limit, self.unit)}"
 
 
+class BenchGroup(TyperGroup):
+    """`adatkg bench [NAME]…` measures speed, as it always did; what is not a command is taken for such a name."""
+
+    def parse_args(self, context: Any, args: list[str]) -> list[str]:
+        """Parse the command line."""
+        if not {"-h", "--help"}.intersection(args[:1]) and (not args or args[0] not in self.commands):
+            args = ["speed", *args]
+        return super().parse_args(context, args)
+
+
+group = typer.Typer(
+    cls=BenchGroup,
+    help="Measure speed on this machine (as `adatkg bench NAME` too), or accuracy over seeds.",
+    epilog="Examples: adatkg bench speed late_to_early_cost_per_fact; adatkg bench accuracy icews14 --work runs",
+)
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command(epilog="Example: adatkg bench late_to_early_cost_per_fact --json")(bench)
+    group.command("speed", epilog="Example: adatkg bench speed late_to_early_cost_per_fact --json")(speed)
+    group.command("accuracy", epilog="Example: adatkg bench accuracy icews14 --seeds 1,2,3 --work runs --json")(
+        accuracy
+    )
+    app.add_typer(group, name="bench")
 
 
 def bench_names(incomplete: str) -> list[str]:
@@ -56,7 +79,7 @@ def bench_names(incomplete: str) -> list[str]:
     return [name for name in benchmarks() if name.startswith(incomplete)]
 
 
-def bench(
+def speed(
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="NAME", help="Only these. [default: all]", autocompletion=bench_names),

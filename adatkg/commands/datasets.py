@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from adatkg.console.completion import dataset_names
-from adatkg.console.output import JsonFlag, print_json, stderr, stdout
+from adatkg.console.name_groups import describe_groups, groups_in_words
+from adatkg.console.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg.console.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -114,6 +116,7 @@ def _describe(dataset: Dataset) -> dict[str, Any]:
         "notes": list(dataset.notes),
         "splits": {name: _describe_split(rows, dataset.clock) for name, rows in splits.items()},
         "entities_unknown_to_train": len(seen) - len(known),
+        "groups": describe_groups(dataset.entities),
     }
 
 
@@ -139,6 +142,8 @@ def _print(description: dict[str, Any], json: bool) -> None:
         elif key == "notes":
             for note in value:
                 table.add_row("note", note)
+        elif key == "groups":
+            table.add_row(key, escape(printable(groups_in_words(value))))
         else:
             table.add_row(key.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value))
     stdout.print(table)

@@ -63,8 +63,10 @@ def demo(
     from adatkg_core.clock import tick_of
     from adatkg_core.datasets import load_dataset
     from adatkg_core.runtime import USUAL, stop_on_signals
+    from adatkg_core.settings import load_config
 
     pace = pace_of(speed)
+    load_config(config)  # a mistake in it is told before anything is started
     data = load_dataset(DATASET)
     last = last or ("2014-03-15" if headless else "2014-12-31")
     begin, end = tick_of(first, data.clock, "--from"), tick_of(last, data.clock, "--to")

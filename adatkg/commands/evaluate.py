@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import orjson
 import typer
-from rich.table import Table
 
 from adatkg.console.completion import dataset_names
+from adatkg.console.figures import conditions, grouped_table, shown
 from adatkg.console.output import JsonFlag, print_json, stdout
 from adatkg.console.progress import progress_bar
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from adatkg_core.datasets import Dataset
-    from adatkg_core.evaluation import Asked
+    from adatkg_core.evaluation import Asked, Watch
 
 
 def register(app: typer.Typer) -> None:
@@ -40,53 +41,59 @@ def evaluate(
         typer.Option(help="streaming: each query alone, strictly causal, filtered. snapshot: as published papers do."),
     ] = "streaming",
     split: Annotated[Literal["train", "valid", "test"], typer.Option(help="Whose queries to ask.")] = "test",
+    catalog: Annotated[
+        Literal["all", "causal"],
+        typer.Option(help="Who is a candidate: all names from the start, or those in a fact before the query's time."),
+    ] = "all",
+    without_memory: Annotated[
+        bool, typer.Option("--without-memory", help="Every gate is zero: what the memories are worth.")
+    ] = False,
+    check_causality: Annotated[
+        int, typer.Option(metavar="N", help="Ask N queries again of an engine that has nothing of their time or later.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Which queries --check-causality takes.")] = 0,
     per_query: Annotated[Path | None, typer.Option(help="Write one JSON line per query to this file.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     json: JsonFlag = False,
 ) -> None:
-    """Replay a data set through the engine and rank every query, beside the recurrency heuristic."""
-    from adatkg_core.datasets import aligned, load_dataset
-    from adatkg_core.evaluation import measure, summarize
+    """Replay a data set through the engine and rank every query, beside the recurrency heuristic.
+
+    Figures for slices, for strata by what was known before each query, and by its subject's interactions until then.
+    With --check-causality it fails if an answer differs.
+    """
+    from adatkg_core.datasets import load_dataset
+    from adatkg_core.errors import InputError
+    from adatkg_core.evaluation import How, evaluate_bundle
     from adatkg_core.storage import load_bundle, resolve_device
 
+    if check_causality < 0:
+        raise InputError(f"--check-causality {check_causality}: give a number of queries")
+    how = How(split, protocol, catalog, without_memory, check_causality, seed)
     loaded = load_bundle(bundle, resolve_device(device))
-    raw = load_dataset(dataset)
-    data = aligned(raw, loaded.entities, loaded.relations)
-    engine = loaded.engine(entities=raw.entities)
-    done, total = 0, 2 * len(data.split(split))
-    began = time.perf_counter()
+    data = load_dataset(dataset)
     with progress_bar() as report, _writer(per_query) as lines:
-
-        def tell(count: int) -> None:
-            nonlocal done
-            done += count
-            report(f"evaluate {split}", done, total)
-
-        asked = measure(engine, data, split, protocol, tell)
-        slices, baseline = summarize(_recorded(asked, data, lines) if lines else asked)
-    result = {
-        "protocol": protocol,
-        "split": split,
-        "encoder": loaded.model.config.model.encoder,
-        "bundle": loaded.version,
-        "slices": slices,
-        "baseline": baseline,
-        "queries_per_second": round(total / (time.perf_counter() - began), 1),
-    }
+        result = evaluate_bundle(loaded, data, how, report=report, watch=_recorder(lines) if lines else None)
     if json:
         print_json(result)
     else:
         _show(result)
+    if result.get("causality", {}).get("different"):
+        raise typer.Exit(1)
 
 
 def _show(result: dict[str, Any]) -> None:
-    # No frame: the names of the slices and all figures then fit into 80 columns.
-    table = Table("slice", "queries", "MRR", "hits@1", "hits@3", "hits@10", "MRR by\nrecurrency", box=None)
-    for name, row in result["slices"].items():
-        figures = [row[key] for key in ("mrr", "hits@1", "hits@3", "hits@10")] + [result["baseline"][name]["mrr"]]
-        table.add_row(name, f"{row['count']:,}", *("–" if f is None else f"{f:.4f}" for f in figures))
-    table.title = f"{result['bundle']}, {result['protocol']} protocol, {result['split']}"
+    columns = ("queries", "MRR", "hits@1", "hits@3", "hits@10", "MRR by\nrecurrency")
+
+    def cells(figures: dict[str, Any], simple: dict[str, Any]) -> list[str]:
+        mine = [shown(figures[metric]) for metric in ("mrr", "hits@1", "hits@3", "hits@10")]
+        return [f"{figures['count']:,}", *mine, shown(simple["mrr"])]
+
+    table = grouped_table(result, columns, cells)
+    table.title = f"{result['bundle']}, {conditions(result)}"
     stdout.print(table)
+    if "causality" in result:
+        checked, different = result["causality"]["checked"], result["causality"]["different"]
+        stdout.print(f"causality: of {checked:,} queries asked again without a future, {different:,} differ")
 
 
 @contextlib.contextmanager
@@ -112,23 +119,26 @@ def _writer(path: Path | None) -> Iterator[Any]:
         partial.unlink(missing_ok=True)
 
 
-def _recorded(asked: Iterable[Asked], data: Dataset, lines: Any) -> Iterator[Asked]:
-    """Passes the queries on, each written as a line on the way."""
-    for one in asked:
-        member = {name: mask.tolist() for name, mask in one.slices.items()}
-        columns = (one.subject, one.relation, one.answer, one.ranks.realistic, one.interactions, one.gate)
+def _recorder(lines: Any) -> Watch:
+    """Writes each query as a line."""
+
+    def write(data: Dataset, asked: Asked, strata: dict[str, Tensor]) -> None:
+        member = {name: mask.tolist() for name, mask in asked.slices.items()}
+        stratum = {name: mask.tolist() for name, mask in strata.items()}
+        columns = (asked.subject, asked.relation, asked.answer, asked.ranks.realistic, asked.interactions, asked.gate)
         for i, (s, r, o, rank, seen, gate) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-            inverse = r >= data.n_relations
             line = {
                 "subject": data.entities[s],
                 "relation": data.relations[r % data.n_relations],
                 "object": data.entities[o],
-                "time": one.time,
-                "direction": "inverse" if inverse else "forward",
+                "time": asked.time,
+                "direction": "inverse" if r >= data.n_relations else "forward",
                 "rank": rank,
                 "slices": [name for name in member if member[name][i]],
+                "stratum": next(name for name in stratum if stratum[name][i]),
                 "interactions": {"subject": seen[0], "object": seen[1]},
                 "gate": gate,
             }
             lines.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-        yield one
+
+    return write

@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from adatkg.console.name_groups import describe_groups, groups_in_words
 from adatkg.console.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg.console.progress import progress_bar
 
@@ -73,7 +74,7 @@ def import_(
             replace=replace,
             on_progress=lambda done, total: report("bytes read", done, total),
         )
-    result = imported.as_dict(str(out))
+    result = imported.as_dict(str(out)) | {"groups": describe_groups(imported.dataset.entities)}
     if json:
         print_json(result)
     else:
@@ -82,7 +83,7 @@ def import_(
 
 def _show(result: dict[str, Any]) -> None:
     summary = Table(show_header=False, box=None)
-    for key, value in result.items():
+    for key, value in (result | {"groups": groups_in_words(result["groups"])}).items():
         if key != "odd":
             shown = f"{value:,}" if isinstance(value, int) else escape(printable(str(value)))
             summary.add_row(key.replace("_", " "), shown)

@@ -152,12 +152,14 @@ def train(
 def _tell(run: Run, written: str, seconds: float, announced: bool | None, json: bool) -> None:
     if json:
         result = {"bundle": written, "version": run.bundle.version, "epochs": run.epochs, "best_epoch": run.best_epoch}
-        result |= {"seconds": seconds, "valid": run.valid}
+        result |= {"seconds": seconds, "valid": run.valid, "names": run.bundle.names.kind}
         print_json(result if announced is None else result | {"announced": announced})
         return
     score = run.valid["slices"]["all"]["mrr"]
     stdout.print(f"{written}: {run.bundle.version}, best of {run.epochs} epochs is {run.best_epoch}")
     stdout.print(f"valid, {run.valid['protocol']} protocol: MRR {score:.4f} in {seconds} s")
+    kind = run.bundle.names.kind
+    stdout.print(f"groups in names: {'none' if kind == 'none' else f'by {kind}'}")
     if announced:
         stdout.print("announced to the workers")
 

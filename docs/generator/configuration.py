@@ -60,8 +60,9 @@ epochs = 4
 `[model]`, `[recall]` and `[train]` shape a bundle and come together from one place: from `--config` of `adatkg train`
 and `retrain`, which also takes the name of a configuration that comes with the package ({shipped}), else from the file
 of `ADATKG_CONFIG`, else from `live`. A file that has none of the three is passed over, so `adatkg retrain GRAPH
---config tiny` with `ADATKG_CONFIG=brokers.toml` trains the tiny model from the log of those brokers. `recall` is `live`
-without the paper's model, for small machines. `[retrain]` says how rounds of `adatkg retrain` are decided and watched.
+--config tiny` with `ADATKG_CONFIG=brokers.toml` trains the tiny model from the log of those brokers. `full` is `live`
+with the paper's model, `recall` a smaller head without the wider evidence, for small machines. `[retrain]` says how
+rounds of `adatkg retrain` are decided and watched.
 
 Every setting has a variable: `ADATKG_`, the section, the name, in capitals, for instance `ADATKG_TRAIN_EPOCHS=3` or
 `ADATKG_STREAM_WEB_PORT=8080`; only `ADATKG_BOOTSTRAP` and `ADATKG_TOPIC_PREFIX` are without their section. For training

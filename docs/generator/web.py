@@ -31,7 +31,7 @@ ROW = """
 
 In `/api/graphs/{graph}/predictions` and in the event `prediction`: `id`, `graph`, the query (`s` or `o`, `r`, `t`,
 `t_iso`), the likeliest answers (`top`), `model`, `cold_start`, `gate`, `interactions` and `late`, as in the
-[prediction](messages.md#prediction), and how it is marked:
+[prediction](messages.md#prediction), and how it is scored:
 
 | field | is |
 |---|---|

@@ -107,7 +107,8 @@ HARM = {
     ".hint { max-width: 6ch; overflow: hidden; white-space: nowrap }": "cut off: hint",
     ".number { display: block; width: 1ch; overflow-wrap: anywhere }": "broken across lines: number",
     ".state { margin-top: -40px }": "covered in the header",
-    ".xtick text { font-size: 40px !important }": "overprinted in a chart",
+    # So large that any two overlap: how many a chart has depends on how long it has been drawn.
+    ".xtick text { font-size: 200px !important }": "overprinted in a chart",
     ".ytick text { transform: translateX(-60px) }": "cut off by its chart",
     ".annotation { transform: translateX(500px) }": "cut off by its chart: annotation-text",
 }

@@ -1,4 +1,4 @@
-"""The configuration `recall` does all that `live` does: it is trained, answers, is looked at, and is trained again."""
+"""The head without the model and without the wider evidence is trained, answers, is looked at, and is trained again."""
 
 from __future__ import annotations
 

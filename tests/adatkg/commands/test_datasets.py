@@ -40,6 +40,11 @@ def test_info_describes_the_shipped_data_set(monkeypatch: pytest.MonkeyPatch, ca
     assert (found["entities"], found["relations"], found["facts"], found["times"]) == (7128, 230, 90730, 365)
     assert found["splits"]["test"] == {"times": 110, "facts": 28970, "first": "2014-09-13", "last": "2014-12-31"}
     assert found["entities_unknown_to_train"] == 1854
+    assert (found["groups"]["written_as"], found["groups"]["groups"], found["groups"]["names"]) == (
+        "brackets",
+        317,
+        4220,
+    )
 
 
 def test_info_says_which_layout_it_took_a_folder_for(

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,7 @@ def test_the_report_is_one_object(
                 "examples": [{"line": 3, "value": "Ann | met | Bob | 2014-03-02"}],
             },
         ],
+        "groups": {"written_as": "none", "groups": 0, "names": 0, "heads": 0, "example": None},
     }
     data = load_dataset(out)
     assert data.clock is not None
@@ -145,6 +147,19 @@ def test_a_bad_file_is_one_line_on_stderr_and_exit_code_2(
     assert captured.err.startswith("error: ") and captured.err.count("\n") == 1
     assert says in captured.err
     assert not (tmp_path / "graph").exists()
+
+
+def test_the_report_says_how_names_tell_of_groups(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
+) -> None:
+    file = tmp_path / "events.csv"
+    mails = [f"p{chr(97 + i)}@firm{i % 6}.org" for i in range(24)]
+    file.write_text("s,r,o,t\n" + "".join(f"{one},mails,{two},5\n" for one, two in pairwise(mails)))
+    assert run(monkeypatch, str(file), "--out", str(tmp_path / "graph")) == 0
+    assert "6 by address, 24 names such as 'pa@firm0.org'" in capsys.readouterr().out
+    assert run(monkeypatch, str(file), "--out", str(tmp_path / "graph"), "--replace", "--json") == 0
+    groups = json.loads(capsys.readouterr().out)["groups"]
+    assert groups == {"written_as": "address", "groups": 6, "names": 24, "heads": 0, "example": "pa@firm0.org"}
 
 
 def test_fine_ticks_get_a_hint(monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:

@@ -6,15 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from adatkg.main import main
-from adatkg_core.constants import SLICES
-from adatkg_core.datasets import load_dataset, synthesize, write_dataset
+from adatkg_core.datasets import Dataset, load_dataset, synthesize, write_dataset
+from adatkg_core.engine import Engine
+from adatkg_core.evaluation import GROUPS, Asked, measure
 from adatkg_core.metrics.scores import METRICS
 from adatkg_core.storage import ModelStore, load_bundle
 
@@ -56,9 +59,10 @@ def content(folder: Path) -> set[str]:
 
 def test_training_says_what_it_made(place: Path) -> None:
     printed = json.loads((place / "printed.json").read_text())
-    assert printed.keys() == {"bundle", "version", "epochs", "best_epoch", "seconds", "valid"}
+    assert printed.keys() == {"bundle", "version", "epochs", "best_epoch", "seconds", "valid", "names"}
     assert (printed["bundle"], printed["epochs"], printed["best_epoch"]) == ("bundle", 1, 1)
     assert printed["valid"]["protocol"] == "streaming"
+    assert printed["names"] == load_bundle(str(place / "bundle")).names.kind == "brackets"
     assert (place / "bundle" / "manifest.json").is_file()
     curves = [json.loads(line) for line in (place / "bundle.training" / "curves.jsonl").read_text().splitlines()]
     assert [curve["epoch"] for curve in curves] == [1]
@@ -77,20 +81,23 @@ def test_the_result_of_an_evaluation_has_the_keys_that_are_promised(
 ) -> None:
     result, _ = measured
     promised = {"protocol", "split", "encoder", "slices", "baseline", "queries_per_second"}
-    assert result.keys() == promised | {"bundle"}
+    parts = {"strata", "baseline_strata", "by_interactions", "baseline_by_interactions"}
+    assert result.keys() == promised | parts | {"bundle", "catalog", "without_memory"}
+    assert (result["catalog"], result["without_memory"]) == ("all", False)
     assert (result["protocol"], result["split"], result["encoder"]) == ("streaming", "test", "hash:64")
     assert result["queries_per_second"] > 0
-    for part in ("slices", "baseline"):
-        assert list(result[part]) == list(SLICES)
-        for figures in result[part].values():
-            assert figures.keys() == {*METRICS, "count"}
+    for keys, names in GROUPS.items():
+        for part in keys:
+            assert list(result[part]) == list(names)
+            for figures in result[part].values():
+                assert figures.keys() == {*METRICS, "count"}
 
 
 def test_every_query_is_one_line_and_the_lines_give_the_figures(
     measured: tuple[dict[str, Any], list[dict[str, Any]]],
 ) -> None:
     result, lines = measured
-    keys = {"subject", "relation", "object", "time", "direction", "rank", "slices", "interactions", "gate"}
+    keys = {"subject", "relation", "object", "time", "direction", "rank", "slices", "stratum", "interactions", "gate"}
     assert all(line.keys() == keys for line in lines)
     assert {line["direction"] for line in lines} == {"forward", "inverse"}
     assert all(line["interactions"].keys() == {"subject", "object"} for line in lines)
@@ -101,6 +108,8 @@ def test_every_query_is_one_line_and_the_lines_give_the_figures(
         if ranks:
             assert figures["mrr"] == pytest.approx(sum(1 / rank for rank in ranks) / len(ranks))
             assert figures["hits@3"] == pytest.approx(sum(rank <= 3 for rank in ranks) / len(ranks))
+    for name, figures in result["strata"].items():
+        assert figures["count"] == sum(name == line["stratum"] for line in lines)
 
 
 def test_the_lines_name_the_facts_of_the_split_in_both_directions(
@@ -115,14 +124,68 @@ def test_the_lines_name_the_facts_of_the_split_in_both_directions(
     assert sorted((line["subject"], line["relation"], line["object"], line["time"]) for line in lines) == wanted
 
 
-def test_the_table_shows_every_slice_and_the_snapshot_protocol_is_labelled(
+def test_the_table_shows_every_part_in_80_columns_and_the_snapshot_protocol_is_labelled(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture, place: Path
 ) -> None:
-    arguments = ("evaluate", "bundle", "graph", "--protocol", "snapshot", "--split", "valid")
+    arguments = ("evaluate", "bundle", "graph", "--protocol", "snapshot", "--split", "valid", "--without-memory")
     assert run(monkeypatch, place, *arguments) == 0
     shown = capsys.readouterr().out
-    assert all(name in shown for name in SLICES)
-    assert "snapshot protocol, valid" in shown
+    words = [line.split()[0] for line in shown.splitlines() if line.split()]
+    order = [words.index(name) for names in GROUPS.values() for name in names]
+    assert order == sorted(order)
+    assert "snapshot protocol, valid, without memory" in shown
+    table = shown.splitlines()[1:]
+    assert max(map(len, table)) <= 80
+
+
+def test_causality_is_checked_on_demand_and_the_catalog_can_be_causal(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, place: Path
+) -> None:
+    arguments = ("evaluate", "bundle", "graph", "--split", "valid", "--check-causality", "9", "--seed", "5")
+    assert run(monkeypatch, place, *arguments, "--catalog", "causal", "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["catalog"] == "causal"
+    assert result["causality"] == {"checked": 9, "different": 0, "seed": 5, "examples": []}
+    assert run(monkeypatch, place, *arguments) == 0
+    assert "of 9 queries asked again without a future, 0 differ" in capsys.readouterr().out
+
+
+def test_an_answer_that_knows_of_the_future_is_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, place: Path
+) -> None:
+    def hasty(engine: Engine, data: Dataset, *rest: Any, **options: Any) -> Iterator[Asked]:
+        """Brings facts of each time in a tick too early, while its queries are being asked."""
+        for one in measure(engine, data, *rest, **options):
+            now = data.facts[data.facts[:, 3] == one.time] - np.array((0, 0, 0, 1))
+            engine.observe_rows(torch.from_numpy(now))
+            yield one
+
+    monkeypatch.setattr("adatkg_core.evaluation.bundles.measure", hasty)
+    arguments = ("evaluate", "bundle", "graph", "--split", "valid", "--check-causality", "9", "--json")
+    assert run(monkeypatch, place, *arguments) == 1
+    assert json.loads(capsys.readouterr().out)["causality"]["different"] > 0
+
+
+def test_accuracy_over_seeds_is_said_in_json_and_in_a_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, place: Path, tmp_path: Path
+) -> None:
+    work = str(tmp_path / "runs")
+    arguments = ("bench", "accuracy", "graph", "--config", "tiny", "--epochs", "1", "--seeds", "3,4", "--work", work)
+    assert run(monkeypatch, place, *arguments, "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["seeds"], result["split"], result["protocol"]) == ([3, 4], "valid", "streaming")
+    trained = json.loads((place / "printed.json").read_text())
+    assert result["runs"][0]["bundle"] == trained["version"]
+    values = [one["mrr"]["all"] for one in result["runs"]]
+    assert values[0] == pytest.approx(trained["valid"]["slices"]["all"]["mrr"])
+    assert result["slices"]["all"]["mrr"] == {
+        "mean": pytest.approx(sum(values) / 2),
+        "deviation": pytest.approx(abs(values[0] - values[1]) / 2**0.5),
+    }
+    assert run(monkeypatch, place, *arguments) == 0
+    shown = capsys.readouterr().out
+    assert f"{sum(values) / 2:.4f} ± " in shown and all(name in shown for names in GROUPS.values() for name in names)
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_flags_win_over_variables_and_variables_over_the_configuration(
@@ -196,6 +259,14 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "a data set of other relations": (("evaluate", "bundle", "strange"), "relation"),
     "lines into nowhere": (("evaluate", "bundle", "graph", "--per-query", "no/such/lines"), "no/such"),
     "lines into a folder": (("evaluate", "bundle", "graph", "--per-query", "full"), "full"),
+    "a check of fewer than none": (("evaluate", "bundle", "graph", "--check-causality", "-3"), "-3"),
+    "a check where queries see each other": (
+        ("evaluate", "bundle", "graph", "--protocol", "snapshot", "--check-causality", "3"),
+        "streaming protocol",
+    ),
+    "seeds that are no numbers": (("bench", "accuracy", "graph", "--seeds", "1,x", "--work", "new"), "--seeds 1,x"),
+    "a seed twice": (("bench", "accuracy", "graph", "--seeds", "1,1", "--work", "new"), "twice"),
+    "runs in a file": (("bench", "accuracy", "graph", "--config", "tiny", "--work", "file"), "file"),
     "an unknown protocol": (("evaluate", "bundle", "graph", "--protocol", "both"), "both"),
 }
 
