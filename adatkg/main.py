@@ -16,6 +16,7 @@ import typer
 from adatkg import __version__, commands
 from adatkg.console.logs import configure_logging
 from adatkg_core.errors import AdatkgError
+from adatkg_core.runtime import keep_freed_memory
 
 app = typer.Typer(
     name="adatkg",
@@ -41,6 +42,7 @@ def _start(
     ] = False,
 ) -> None:
     configure_logging()
+    keep_freed_memory()
 
 
 def _register_commands() -> None:

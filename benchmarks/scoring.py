@@ -16,6 +16,7 @@ import time
 import orjson
 import torch
 
+from adatkg_core.runtime import keep_freed_memory
 from adatkg_core.state import both_sides
 
 from .results import tell
@@ -26,6 +27,7 @@ BATCH, ROUNDS, SIZE = 512, 12, 2048
 
 def main() -> None:
     """Score the same batches again and again, with products between them."""
+    keep_freed_memory()
     dataset = icews14()
     bundle, state = untrained(dataset, "untrained", seed=1)
     engine = bundle.engine(snapshot=state.snapshot)

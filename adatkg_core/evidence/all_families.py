@@ -9,7 +9,7 @@ from torch import Tensor
 
 from adatkg_core.evidence import name_groups, transitions, two_hops, windows
 from adatkg_core.evidence.questions import Questions
-from adatkg_core.state import GraphState
+from adatkg_core.state import GraphState, rank_in_group
 
 FEATURES = two_hops.FEATURES + name_groups.FEATURES + windows.FEATURES
 
@@ -35,26 +35,28 @@ class Evidence:
         """Flat places query * n + candidate that have something to say for them: all pairs seen, and proposals."""
         return torch.cat((self.windows.exact_place, self.windows.any_place, self._proposed(most)))
 
-    def at(self, place: Tensor) -> Tensor:
-        """Features [U, FEATURES] of ascending distinct places, which hold at least `places`."""
-        return torch.cat((self.hops.at(place), self.groups.at(place), self.windows.at(place)), 1)
+    def at(self, place: Tensor, number: Tensor) -> Tensor:
+        """Features [U, FEATURES] of distinct places, which hold at least `places`; `number` [B * n] has their rows."""
+        return torch.cat((self.hops.at(place), self.groups.at(place), self.windows.at(place, number)), 1)
 
     def _proposed(self, most: int) -> Tensor:
         """The `most` candidates of each query with the largest sum of each term's share of its largest value.
 
-        Whom no fact has named comes in addition where it would stand among these, and takes nobody's place: so names
-        that only queries mention, or that came with facts of the very time, change nothing for the others.
+        Whom no fact has named comes in addition if it is as good as the last of these, and takes nobody's place: so
+        names that only queries mention, or that came with facts of the very time, change nothing for the others.
         """
-        n, worth = self.questions.n, self._worth()
-        # Whole numbers that double precision holds exactly; a tie goes to the older entity.
-        order = (worth * 1e5).round_().double().mul_(1 << 24).sub_(torch.arange(n, device=worth.device))
+        n, worth = self.questions.n, self._worth().mul_(1e5).round_()  # whole numbers: ties are the same everywhere
         by_name = self.groups.place[~self.seen[self.groups.place % n]]
-        theirs = order.view(-1)[by_name]
-        order.view(-1)[by_name] = -torch.inf
-        best = order.topk(min(most, n), dim=1)
-        query, rank = (best.values > 0).nonzero().unbind(1)
-        among = theirs > best.values[:, -1].clamp(min=0)[by_name // n]
-        return torch.cat((query * n + best.indices[query, rank], by_name[among]))
+        theirs = worth.view(-1)[by_name]
+        worth.view(-1)[by_name] = 0
+        least = worth.topk(min(most, n), dim=1).values[:, -1].clamp_(min=1)  # [B]
+        place = (worth >= least.unsqueeze(1)).view(-1).nonzero().squeeze(1)
+        query = place // n
+        last = worth.view(-1)[place] == least[query]  # who ties for the last places: the older entities have them
+        room = most - torch.bincount(query[~last], minlength=least.shape[0])
+        fits = ~last
+        fits[last] = rank_in_group(query[last]) < room[query[last]]
+        return torch.cat((place[fits], by_name[theirs >= least[by_name // n]]))
 
     def _worth(self) -> Tensor:
         """The sums [B, n] of shares; the largest value of a term is that of a candidate that a fact has named."""

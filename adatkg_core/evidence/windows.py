@@ -29,11 +29,11 @@ class Windows:
     any_place: Tensor  # [M']
     any: Tensor  # [M', OF_A_PAIR]
 
-    def at(self, place: Tensor) -> Tensor:
-        """Features [U, FEATURES] of ascending distinct places [U]; zeros where a pair was not seen."""
+    def at(self, place: Tensor, number: Tensor) -> Tensor:
+        """Features [U, FEATURES] of places [U] that hold those of all pairs; `number` [B * n] has the row of each."""
         found = self.exact.new_zeros(place.shape[0], FEATURES)
         for start, where, features in ((0, self.exact_place, self.exact), (OF_A_PAIR, self.any_place, self.any)):
-            found[torch.searchsorted(place, where), start : start + OF_A_PAIR] = features
+            found[number[where], start : start + OF_A_PAIR] = features
         return found
 
 

@@ -24,7 +24,7 @@ from adatkg_core.evidence import FEATURES as EVIDENCE_FEATURES
 from adatkg_core.evidence import TRANSITION_FEATURES, Evidence, Questions, follow, lift_of, read_evidence
 from adatkg_core.model.recall_view import FarEnd, RecallView
 from adatkg_core.settings import RecallConfig
-from adatkg_core.state import GraphState, PagedTable, Slots
+from adatkg_core.state import GraphState, PagedTable, Slots, distinct_places
 
 BASE_FEATURES = 5  # what is known of a slot: seen, counts, recency
 ACTIVITY_FEATURES = 4
@@ -129,8 +129,8 @@ class Recall(nn.Module):
         evidence = read_evidence(state, questions) if self.config.evidence else None
         seen = slots.owner * context.n + slots.other
         known = seen if evidence is None else torch.cat((seen, evidence.places(self.config.proposals)))
-        place, entry = torch.unique(known, return_inverse=True)
-        entry = entry[: seen.shape[0]]
+        place, number = distinct_places(known, questions.subject.shape[0] * context.n)
+        entry = number[seen]
         lively = torch.stack((slots.fast, slots.slow), 1)  # [M, 2]
         near = self.similarity[asked, slots.relation].unsqueeze(1)
         affinity = context.affinity[context.kind[slots.owner], slots.relation]  # [M, heads]
@@ -142,18 +142,19 @@ class Recall(nn.Module):
         total = columns.new_zeros(place.shape[0], columns.shape[1]).index_add(0, entry, columns)
         latest = columns.new_zeros(place.shape[0]).scatter_reduce(0, entry, 1 / (1 + slots.age), "amax")
         exact_part, rest = total[:, :BASE_FEATURES], torch.log1p(total[:, BASE_FEATURES:])
-        wider = () if evidence is None else self._wider(state, evidence, slots, place, entry)
+        wider = () if evidence is None else self._wider(state, evidence, slots, place, number)
         features = torch.cat((exact_part, rest, latest.unsqueeze(1), *wider, context.of(place)), 1)
         return place, self.own(features).squeeze(1)
 
     def _wider(
-        self, state: GraphState, evidence: Evidence, slots: Slots, place: Tensor, entry: Tensor
+        self, state: GraphState, evidence: Evidence, slots: Slots, place: Tensor, number: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The wider evidence at the places, and what the relations seen there say about the one asked."""
         questions = evidence.questions
         with torch.no_grad():
             lift = lift_of(state, questions.kinds)[questions.kind[slots.owner], slots.relation]
-            return evidence.at(place), follow(lift, slots, entry, place.shape[0])
+            entry = number[slots.owner * questions.n + slots.other]
+            return evidence.at(place, number), follow(lift, slots, entry, place.shape[0])
 
     def _cold(
         self, state: GraphState, subject: Tensor, time: int, context: _Context, cold: Tensor, newcomer: Tensor
@@ -178,7 +179,8 @@ class Recall(nn.Module):
         sums = (exact * mass, related, mass, near.pow(3) * slots.fast, exact * sharp, sharp)
         affinity = context.affinity[kind[reader], slots.relation] * mass.unsqueeze(1)
         columns = torch.cat((torch.stack(sums, 1), affinity), 1)
-        place, entry = torch.unique(reader * context.n + slots.other, return_inverse=True)
+        place, number = distinct_places(reader * context.n + slots.other, cold.shape[0] * context.n)
+        entry = number[reader * context.n + slots.other]
         total = torch.log1p(columns.new_zeros(place.shape[0], columns.shape[1]).index_add(0, entry, columns))
         similar = cosine.reshape(-1)[place].unsqueeze(1)
         known = context.of(cold[place // context.n] * context.n + place % context.n)

@@ -1,5 +1,6 @@
-"""What every long-running program needs: a cache folder, and signals that ask to stop."""
+"""What every long-running program needs: memory that stays, a cache folder, and signals that ask to stop."""
 
+from adatkg_core.runtime.allocator import keep_freed_memory
 from adatkg_core.runtime.cache_dir import default_cache
 from adatkg_core.runtime.stop_signal import USUAL, Stop, stop_on_signals
 
@@ -7,5 +8,6 @@ __all__ = [
     "USUAL",
     "Stop",
     "default_cache",
+    "keep_freed_memory",
     "stop_on_signals",
 ]

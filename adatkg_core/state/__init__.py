@@ -7,7 +7,7 @@ from adatkg_core.state.grouping import HEAD, Grouping
 from adatkg_core.state.interactions import both_sides
 from adatkg_core.state.recurrence_tables import PagedTable, Slots
 from adatkg_core.state.relations import Relations
-from adatkg_core.state.tensor_ops import group_mean, grown, ragged, rank_in_group
+from adatkg_core.state.tensor_ops import distinct_places, group_mean, grown, ragged, rank_in_group
 
 __all__ = [
     "HEAD",
@@ -21,6 +21,7 @@ __all__ = [
     "Slots",
     "append_to_chains",
     "both_sides",
+    "distinct_places",
     "group_mean",
     "grown",
     "ragged",

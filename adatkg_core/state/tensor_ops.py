@@ -47,6 +47,19 @@ def group_mean(values: Tensor, group: Tensor, n_groups: int) -> Tensor:
     return total / size.clamp(min=1).view(-1, *[1] * (values.dim() - 1))
 
 
+def distinct_places(place: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The distinct of places [M] below `size`, ascending [U], and a table [size] that has the number of each of them.
+
+    What the table says elsewhere is undefined. No sort: for places that are dense among `size` this is quicker.
+    """
+    there = torch.zeros(size, dtype=torch.bool, device=place.device)
+    there[place] = True
+    distinct = there.nonzero().squeeze(1)
+    number = torch.empty(size, dtype=torch.int64, device=place.device)
+    number[distinct] = arange_like(distinct.shape[0], place)
+    return distinct, number
+
+
 def unique_triples(a: Tensor, b: Tensor, c: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
     """The distinct (a, b, c) of non-negative columns in ascending order, and how often each occurs."""
     n_b, n_c = b.max() + 1, c.max() + 1

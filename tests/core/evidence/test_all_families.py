@@ -15,7 +15,7 @@ from adatkg_core.datasets import facts_by_time, load_dataset
 from adatkg_core.engine import Engine
 from adatkg_core.evidence import FEATURES, Evidence, Questions, follow, lift_of, read_evidence
 from adatkg_core.model import AdaTKG
-from adatkg_core.state import GraphState
+from adatkg_core.state import GraphState, distinct_places
 from tests.support.evidence_history import (
     EVERY_QUERY,
     EVERYONE,
@@ -40,9 +40,9 @@ def said(state: GraphState, questions: Questions, most: int = MOST) -> list[Said
     evidence = read_evidence(state, questions)
     slots = state.pair_table.read(state, questions.subject, questions.time)
     seen = slots.owner * questions.n + slots.other
-    place, entry = torch.unique(torch.cat((seen, evidence.places(most))), return_inverse=True)
+    place, number = distinct_places(torch.cat((seen, evidence.places(most))), len(questions.subject) * questions.n)
     lift = lift_of(state, questions.kinds)[questions.kind[slots.owner], slots.relation]
-    features = torch.cat((evidence.at(place), follow(lift, slots, entry[: len(seen)], len(place))), 1)
+    features = torch.cat((evidence.at(place, number), follow(lift, slots, number[seen], len(place))), 1)
     found: list[Said] = [{} for _ in range(len(questions.subject))]
     for at, row in zip(place.tolist(), features, strict=True):
         found[at // questions.n][at % questions.n] = bits(row)
@@ -103,7 +103,7 @@ def test_of_candidates_that_are_worth_the_same_the_older_are_proposed() -> None:
 def test_nobody_is_proposed_for_nothing() -> None:
     evidence = read_evidence(empty_state(), ask(EVERY_QUERY, 3, len(EVERYONE)))
     assert evidence.places(50).tolist() == []
-    assert evidence.at(torch.zeros(0, dtype=torch.int64)).shape == (0, FEATURES)
+    assert evidence.at(*distinct_places(torch.zeros(0, dtype=torch.int64), 1)).shape == (0, FEATURES)
 
 
 @quick
@@ -188,6 +188,6 @@ def pieces(order: Sequence[int], size: int) -> list[Sequence[int]]:
 def test_every_place_has_all_features() -> None:
     history = remember([(1, [(0, 0, 1), (1, 1, 2)]), (2, [(0, 0, 1)])])
     questions = ask(EVERY_QUERY, 4, len(EVERYONE))
-    found = read_evidence(history.state, questions).at(every_place(questions))
+    found = read_evidence(history.state, questions).at(*[every_place(questions)] * 2)
     assert found.shape == (len(EVERY_QUERY) * len(EVERYONE), FEATURES)
     assert bool((found != 0).any(0).all()), "some feature is zero everywhere"

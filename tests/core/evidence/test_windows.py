@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adatkg_core.evidence import windows
+from adatkg_core.state import distinct_places
 from tests.support.evidence_history import (
     EVERY_QUERY,
     EVERYONE,
@@ -60,7 +61,7 @@ def test_the_terms_are_those_of_their_definition(
     history = remember(story)
     now = history.now + later
     questions = ask(queries, now, n)
-    found = windows.read(history.state, questions).at(every_place(questions))
+    found = windows.read(history.state, questions).at(*[every_place(questions)] * 2)
     assert_features(found, features(history.past, queries, now, n))
 
 
@@ -73,7 +74,7 @@ def test_one_pair_that_is_seen_again_and_again_is_counted_rightly(steps: list[in
     history = remember([(step, [(0, 1, 2)]) for step in steps])
     now = history.now + later
     questions = ask([(0, 1), (2, 1), (0, 0)], now, len(NAMES))
-    found = windows.read(history.state, questions).at(every_place(questions))
+    found = windows.read(history.state, questions).at(*[every_place(questions)] * 2)
     assert_features(found, features(history.past, [(0, 1), (2, 1), (0, 0)], now, len(NAMES)))
 
 
@@ -84,7 +85,7 @@ def test_places_that_are_none_of_the_pairs_are_silent_between_those_that_are() -
     n = len(NAMES)
     assert found.exact_place.tolist() == [1]
     assert sorted(found.any_place.tolist()) == [1, 5, n + 0]
-    rows = found.at(torch.tensor([0, 1, 5, 6, n, n + 3]))
+    rows = found.at(*distinct_places(torch.tensor([0, 1, 5, 6, n, n + 3]), 2 * n))
     assert (rows[:, :6].abs().sum(1) > 0).tolist() == [False, True, False, False, False, False]
     assert (rows[:, 6:].abs().sum(1) > 0).tolist() == [False, True, True, False, True, False]
 
@@ -93,7 +94,7 @@ def test_without_a_past_there_is_nothing_to_say() -> None:
     questions = ask(EVERY_QUERY, 5, len(EVERYONE))
     found = windows.read(empty_state(), questions)
     assert len(found.exact_place) == len(found.any_place) == 0
-    assert bool((found.at(every_place(questions)) == 0).all())
+    assert bool((found.at(*[every_place(questions)] * 2) == 0).all())
 
 
 def test_a_pair_that_made_room_begins_anew_when_it_comes_back() -> None:
@@ -106,7 +107,7 @@ def test_a_pair_that_made_room_begins_anew_when_it_comes_back() -> None:
     assert 1 not in windows.read(state, questions).exact_place.tolist()
     write(state, [(0, 0, 1)] * 9, 4)
     questions = ask([(0, 0)], 6, len(names))
-    found = windows.read(state, questions).at(every_place(questions))
+    found = windows.read(state, questions).at(*[every_place(questions)] * 2)
     assert_features(found[1:2], [of_times({4}, 6) * 2])
     assert int(state.tensors["pair_fill"].max()) == int(state.tensors["partner_fill"].max()) == 16
 
