@@ -12,7 +12,7 @@ from streams.kafka import Connection, LogReader, Record, open_log, partition_of
 
 STILL = 1.0  # seconds in which nothing of the replay may come: the last request of a killed one may still be landing
 _BUSY = 30.0  # seconds after which what keeps coming is no last request but another replay
-_STRETCH = 1_000  # records read first, from the end; each further stretch is longer
+_FIRST_RANGE = 1_000  # offsets read first, from the end; each further range is longer
 _GROWTH = 4
 
 
@@ -38,13 +38,13 @@ def resume_position(sequence: ReplaySequence, connection: Connection, topic: str
 
 
 def _from_the_end(log: LogReader, partition: int, first: int, end: int, sequence: ReplaySequence) -> int | None:
-    stretch = _STRETCH
+    size = _FIRST_RANGE
     while end > first:
-        begin = max(first, end - stretch)
+        begin = max(first, end - size)
         found = _last(log.read(partition, begin, end), sequence)
         if found is not None:
             return found
-        end, stretch = begin, stretch * _GROWTH
+        end, size = begin, size * _GROWTH
     return None
 
 

@@ -17,6 +17,7 @@ import structlog
 from faust.types import TP
 from faust.web import Request, Response, View
 
+from adatkg_core.runtime import Retry
 from streams.dashboard import Dashboard, Feed
 from streams.kafka import Connection, Producer, Topics
 from streams.settings import StreamSettings
@@ -33,7 +34,6 @@ from streams.worker import (
     ModelSwap,
     Publisher,
     Replica,
-    Retry,
     Worker,
     undeliverable,
 )
@@ -58,7 +58,7 @@ def create_app(
     def highwater(partition: int) -> int | None:
         return app.consumer.highwater(TP(topics.events, partition)) if app.consumer else None
 
-    metrics, device, retry = Metrics(), DeviceThread(), Retry()
+    metrics, device, retry = Metrics(), DeviceThread(), Retry("loading_failed")
     loader = Loader(settings, replica)
     host = GraphHost(loader, CatchUp(connection, topics, retry), replica, retry)
     inspector = Inspector(host, device)

@@ -17,6 +17,7 @@ from types import MappingProxyType, TracebackType
 from typing import Self
 
 from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.runtime import wait_until
 from streams.embedded_broker.config import (
     CONSOLE,
     LOG,
@@ -88,14 +89,10 @@ class Broker:
             identity = cluster_id(self.data_dir) or self._format([java, *_BRIEF, "-cp", jars], timeout)
             logging = f"-Dlog4j2.configurationFile={LOG_SETTINGS}"
             self._process = self._spawn([java, *_MEMORY, logging, "-cp", jars, "kafka.Kafka", SETTINGS])
-            while not self._answers(identity):
-                if (code := self._process.poll()) is not None:
-                    raise AdatkgError(f"the broker at {self.bootstrap} ended with code {code}. {self.last_words()}")
-                if time.monotonic() > deadline:
-                    raise AdatkgError(
-                        f"the broker at {self.bootstrap} gave no answer in {timeout:.0f} s. {self.last_words()}"
-                    )
-                time.sleep(_POLL)
+            if not wait_until(lambda: self._is_up(identity), deadline - time.monotonic(), _POLL):
+                raise AdatkgError(
+                    f"the broker at {self.bootstrap} gave no answer in {timeout:.0f} s. {self.last_words()}"
+                )
         except BaseException:
             self.kill()
             raise
@@ -215,6 +212,14 @@ class Broker:
 
         threading.Thread(target=keep, name=f"broker {self.bootstrap}", daemon=True).start()
         return made.result()
+
+    def _is_up(self, identity: str) -> bool:
+        """Whether it does its work; raises if it has ended instead."""
+        if self._answers(identity):
+            return True
+        if self._process is not None and (code := self._process.poll()) is not None:
+            raise AdatkgError(f"the broker at {self.bootstrap} ended with code {code}. {self.last_words()}")
+        return False
 
     def _answers(self, identity: str) -> bool:
         """Whether it is this very node that answers, and has taken up its work."""

@@ -13,6 +13,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from adatkg_core.errors import AdatkgError
+from adatkg_core.runtime import Retry
 from streams.kafka.connection import Connection
 from streams.kafka.partitions import partition_of
 from streams.kafka.topics import LARGEST_MESSAGE
@@ -47,6 +48,7 @@ class Producer:
     def __init__(self, connection: Connection, too_large: TooLarge | None = None) -> None:
         """`too_large` says what goes out instead of a message that no broker takes: where to, and what."""
         self._connection, self._too_large = connection, too_large
+        self._retry = Retry("send_failed", KafkaError, PAUSE, level="warning")
         self._producer: AIOKafkaProducer | None = None
         self._partitions: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -122,23 +124,22 @@ class Producer:
                 self._room.set()
 
     async def _insist(self, topic: str, partition: int, messages: list[Message]) -> None:
-        while True:
-            try:
-                await self._send(topic, partition, messages)
-                break
-            except MessageSizeTooLargeError as error:
-                if len(messages) > 1:
-                    for message in messages:
-                        await self._insist(topic, partition, [message])
-                    break
-                # Trying again would not help, and the rest must go on.
-                log.error("undeliverable", topic=topic, bytes=messages[0].size, problem=repr(error))
-                if self._too_large is not None and messages[0].value:
-                    await self._insist(*self._too_large(topic, messages[0]))
-                break
-            except KafkaError as error:
-                log.warning("send_failed", topic=topic, messages=len(messages), problem=repr(error))
-                await asyncio.sleep(PAUSE)
+        what = f"{len(messages)} messages to {topic}"
+        await self._retry.run_async(lambda: self._send_or_cut(topic, partition, messages), what)
+
+    async def _send_or_cut(self, topic: str, partition: int, messages: list[Message]) -> None:
+        """Send them; where they are too large together, one by one, and what is too large alone in another shape."""
+        try:
+            await self._send(topic, partition, messages)
+        except MessageSizeTooLargeError as error:
+            if len(messages) > 1:
+                for message in messages:
+                    await self._insist(topic, partition, [message])
+                return
+            # Trying again would not help, and the rest must go on.
+            log.error("undeliverable", topic=topic, bytes=messages[0].size, problem=repr(error))
+            if self._too_large is not None and messages[0].value:
+                await self._insist(*self._too_large(topic, messages[0]))
 
     async def _send(self, topic: str, partition: int, messages: list[Message]) -> None:
         assert self._producer is not None

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.runtime import wait_until
 from streams.kafka.connection import DEFAULT_PREFIX, Connection, kafka_settings
 from streams.kafka.entry_check import check_entry
 
@@ -145,10 +145,5 @@ def _wanted(topics: Topics, partitions: int) -> dict[str, NewTopic]:
 
 
 def _await_visible(admin: KafkaAdminClient, names: set[str]) -> None:
-    deadline = time.monotonic() + _VISIBLE
-    while not names <= set(admin.list_topics()):
-        if time.monotonic() > deadline:
-            raise AdatkgError(
-                f"topics {', '.join(sorted(names))} were made but do not show up; look at the broker's log"
-            )
-        time.sleep(0.05)
+    if not wait_until(lambda: names <= set(admin.list_topics()), within=_VISIBLE, every=0.05):
+        raise AdatkgError(f"topics {', '.join(sorted(names))} were made but do not show up; look at the broker's log")

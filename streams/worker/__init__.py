@@ -15,7 +15,6 @@ from streams.worker.metrics import CONTENT_TYPE, Metrics
 from streams.worker.model_swap import ModelSwap
 from streams.worker.publisher import Observer, Publisher, undeliverable
 from streams.worker.replica import Replica
-from streams.worker.retry import Retry
 from streams.worker.worker import Worker
 
 __all__ = [
@@ -39,7 +38,6 @@ __all__ = [
     "Publisher",
     "Rejected",
     "Replica",
-    "Retry",
     "ScoredAnswer",
     "Scores",
     "Worker",

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import structlog
 
 from adatkg_core.errors import AdatkgError
+from adatkg_core.runtime import Retry
 from streams.kafka import Connection, EventLog, LogReader, Topics, event_log, open_log
 from streams.worker.arrival import Arrival, arrival_of
 from streams.worker.hosted_graph import HostedGraph
-from streams.worker.retry import Retry
 
 AT_ONCE = 4_096  # events applied together
 log = structlog.get_logger()

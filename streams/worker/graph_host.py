@@ -13,6 +13,7 @@ from typing import TypeVar
 import structlog
 
 from adatkg_core.messages import Question, Reason, Unusable, decode_event, decode_graph
+from adatkg_core.runtime import Retry
 from adatkg_core.storage import Bundle, Saved
 from streams.kafka import partition_of
 from streams.worker.arrival import Arrival
@@ -21,7 +22,6 @@ from streams.worker.catch_up import CatchUp
 from streams.worker.hosted_graph import HostedGraph
 from streams.worker.loader import Loader
 from streams.worker.replica import Replica
-from streams.worker.retry import Retry
 
 LOOK_AGAIN = 5.0  # seconds until the store is asked again for a graph's first model
 STALE = 500_000  # offsets: a graph that is idle for so long in a busy partition is saved again, to be found sooner

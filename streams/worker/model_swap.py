@@ -19,6 +19,7 @@ from aiokafka.errors import KafkaError
 
 from adatkg_core.errors import AdatkgError
 from adatkg_core.messages import Announcement, Unusable, decode_announcement
+from adatkg_core.runtime import Retry
 from adatkg_core.storage import Bundle
 from streams.kafka import Connection, LogReader, Record, Topics, open_log
 from streams.worker.device import DeviceThread
@@ -60,18 +61,9 @@ class ModelSwap:
     async def run(self) -> None:
         """Hear and act until stopped; every worker hears every announcement, from the first that is kept."""
         self._running = asyncio.current_task()
+        retry = Retry("announcements_away", KafkaError, RETRY, level="warning")
         while not self._stopped:
-            consumer = AIOKafkaConsumer(**self._connection.client(), auto_offset_reset="earliest")
-            try:
-                await consumer.start()
-                consumer.assign([TopicPartition(self._topics.models, 0)])
-                async for record in consumer:
-                    await self.hear(record.value)
-            except KafkaError as error:
-                log.warning("announcements_away", problem=repr(error), again_in=RETRY)
-                await asyncio.sleep(RETRY)
-            finally:
-                await consumer.stop()
+            await retry.run_async(self._follow, self._topics.models)
 
     async def hear(self, data: bytes | None) -> None:
         """Act on an announcement; returns once what it names answers, or is refused, or does not matter here."""
@@ -112,6 +104,16 @@ class ModelSwap:
             self._running.cancel()
             await asyncio.wait([self._running], timeout=STOP_WITHIN)
         self._files.shutdown(wait=False, cancel_futures=True)
+
+    async def _follow(self) -> None:
+        consumer = AIOKafkaConsumer(**self._connection.client(), auto_offset_reset="earliest")
+        try:
+            await consumer.start()
+            consumer.assign([TopicPartition(self._topics.models, 0)])
+            async for record in consumer:
+                await self.hear(record.value)
+        finally:
+            await consumer.stop()
 
     async def _swap(self, announcement: Announcement, present: Bundle) -> None:
         graph, offset = await self._in_files(self._loader.candidate, announcement, present)

@@ -44,7 +44,7 @@ def test_two_workers_share_four_graphs_and_take_over_from_each_other(world: Worl
     graphs = graphs_of(world)
     world.add_model(*graphs)
     first, second = world.start_worker(), world.start_worker()
-    until(lambda: all(len(shares(worker)) == 2 for worker in (first, second)), "each has two partitions")
+    until(lambda: all(len(partitions_of(worker)) == 2 for worker in (first, second)), "each has two partitions")
     events = interleaved(graphs, slice(0, HALF))
     world.publish(events)
     same_but_for_the_graph(world, graphs, ids_of(events))
@@ -59,9 +59,9 @@ def test_two_workers_share_four_graphs_and_take_over_from_each_other(world: Worl
 
     third = world.spawn_worker()
     events = interleaved(graphs, slice(HALF + HALF // 2, 2 * HALF))
-    for start in range(0, len(events), 20):  # the newcomer gets its share in the middle of the work
+    for start in range(0, len(events), 20):  # the newcomer gets its partitions in the middle of the work
         world.publish(events[start : start + 20])
-    until(lambda: len(shares(third)) == 2, "the newcomer has its share")
+    until(lambda: len(partitions_of(third)) == 2, "the newcomer has its partitions")
     last = interleaved(graphs, slice(2 * HALF - 1, 2 * HALF))
     last = [(graph, value.replace(b"+", b"+last", 1)) for graph, value in last]
     world.publish(last)
@@ -69,7 +69,7 @@ def test_two_workers_share_four_graphs_and_take_over_from_each_other(world: Worl
     assert len(loaded(third)) == 2
 
 
-def shares(worker: Worker) -> list[int]:
+def partitions_of(worker: Worker) -> list[int]:
     """The partitions that a worker was given last."""
     said = worker.said("assigned")
     partitions: list[int] = said[-1]["partitions"] if said else []

@@ -239,7 +239,7 @@ def test_resume_finds_its_place_behind_messages_of_others(
     connection: Connection, topics: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resume, "STILL", 0.1)
-    monkeypatch.setattr(resume, "_STRETCH", 50)
+    monkeypatch.setattr(resume, "_FIRST_RANGE", 50)
     partition = partition_of("small", DEFAULT_PARTITIONS)
     neighbour = next(name for name in map(str, range(1000)) if partition_of(name, DEFAULT_PARTITIONS) == partition)
     sequence = ReplaySequence(small_graph(), ASKING)

@@ -9,6 +9,7 @@ from typing import Any
 
 from adatkg_core.events import Source
 from adatkg_core.messages import encode_fact, encode_query
+from adatkg_core.runtime import Retry
 from adatkg_core.storage import Bundle, ModelStore
 from streams.kafka import Connection, EventLog, Topics, partition_of
 from streams.settings import StreamSettings
@@ -25,7 +26,6 @@ from streams.worker import (
     Observer,
     Publisher,
     Replica,
-    Retry,
     Worker,
 )
 from tests.support.small_graph import shared_model, small_graph
@@ -40,7 +40,7 @@ class NoLog(CatchUp):
     """A log that holds nothing but what is delivered; only its bounds are known."""
 
     def __init__(self, log_id: str, first: int = 0, end: int = 1_000_000) -> None:
-        super().__init__(Connection("127.0.0.1:1"), Topics(), Retry())
+        super().__init__(Connection("127.0.0.1:1"), Topics(), Retry("loading_failed"))
         self._log = EventLog(log_id, PARTITIONS)
         self._bounds = first, end
         self.wanted: list[tuple[int, int]] = []  # offsets from which and to which graphs were brought
@@ -62,7 +62,7 @@ def settings_with_model(folder: Path, **options: Any) -> StreamSettings:
 
 def host_of(settings: StreamSettings, log: NoLog | None = None) -> GraphHost:
     replica = Replica(settings.replica, settings.replicas)
-    return GraphHost(Loader(settings, replica), log or NoLog("first"), replica, Retry())
+    return GraphHost(Loader(settings, replica), log or NoLog("first"), replica, Retry("loading_failed"))
 
 
 def fact(offset: int, partition: int = HERE) -> Arrival:
@@ -129,7 +129,7 @@ class FakeWorker:
     def __init__(self, settings: StreamSettings, observers: Sequence[Observer] = ()) -> None:
         outbox: Any = Outbox()
         self.outbox, self.metrics, self.device = outbox, Metrics(), DeviceThread()
-        self.replica, self.retry = Replica(settings.replica, settings.replicas), Retry()
+        self.replica, self.retry = Replica(settings.replica, settings.replicas), Retry("loading_failed")
         self.loader = Loader(settings, self.replica)
         self.host = GraphHost(self.loader, NoLog("first"), self.replica, self.retry)
         self.intake = Intake(settings, lambda _: None)

@@ -6,6 +6,7 @@ graph are such a group, and whoever has the partition trains. Nothing is read fr
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import socket
@@ -23,6 +24,7 @@ from kafka.errors import KafkaError, RebalanceInProgressError
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.runtime import Retry
 from streams.kafka import BOOTSTRAP_MS, Connection, Topics, unreachable
 
 SESSION = 6.0  # seconds until the brokers give up a trainer that is gone; they allow no less
@@ -43,7 +45,7 @@ class Lease:
         self._place, self._rule = TopicPartition(topics.models, 0), _FirstCome(topics.models)
         self._group = f"{topics.prefix}-trainer-{graph}"
         self._asked: queue.SimpleQueue[Future[bool]] = queue.SimpleQueue()
-        self._ended = threading.Event()
+        self._retry = Retry("lease_interrupted", KafkaError, _ASK, level="warning")
         self._problem: KafkaError | None = None  # why this one is no member
         self._joins_since: float | None = None  # when a join that has not come to its end was first heard of
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
@@ -71,7 +73,7 @@ class Lease:
 
     def close(self) -> None:
         """Leave, so that another one need not wait."""
-        self._ended.set()
+        self._retry.end()
         self._thread.join()
 
     # -- private ----------------------------------------------------------------------------------------------
@@ -92,15 +94,18 @@ class Lease:
 
     def _run(self) -> None:
         """Be a member for as long as it lasts, whatever becomes of the brokers meanwhile."""
-        while not self._ended.is_set():
-            try:
-                self._be_a_member()
-            except KafkaError as error:
-                self._problem = error
-                log.warning("lease_interrupted", graph=self._graph, problem=repr(error))
-                self._ended.wait(_ASK)
+        with contextlib.suppress(KafkaError):  # of an attempt after which nobody waits any more
+            while not self._retry.ended:
+                self._retry.run(self._be_a_member, f"graph {self._graph}")
 
     def _be_a_member(self) -> None:
+        try:
+            self._join()
+        except KafkaError as error:
+            self._problem = error
+            raise
+
+    def _join(self) -> None:
         consumer = KafkaConsumer(
             self._place.topic,
             **self._connection.client(),
@@ -114,7 +119,7 @@ class Lease:
         )
         self._problem = self._joins_since = None
         try:
-            while not self._ended.is_set() and not self._is_stuck():
+            while not self._retry.ended and not self._is_stuck():
                 consumer.poll(int(_POLL * 1000))
                 consumer.pause(*consumer.assignment())
                 while not self._asked.empty():

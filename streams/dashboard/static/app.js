@@ -109,10 +109,10 @@ function foot() {
   const { worker } = known;
   if (!worker) return;
   const graph = known.graphs.get(present());
-  const share = worker.replicas > 1 ? `, replica ${worker.replica} of ${worker.replicas}` : "";
+  const replica = worker.replicas > 1 ? `, replica ${worker.replica} of ${worker.replicas}` : "";
   const since = format.moment(new Date(worker.started * 1000).toISOString());
   const parts = [
-    `Worker group ${worker.group}${share}, ${worker.ready ? `running since ${since}` : "waiting for its partitions"}`,
+    `Worker group ${worker.group}${replica}, ${worker.ready ? `running since ${since}` : "waiting for its partitions"}`,
     graph
       ? `${format.plural(graph.entities, "entity", "entities")}, ${format.plural(graph.relations, "relation")}, ` +
         `${format.bytes(graph.state_bytes)} of state`

@@ -68,7 +68,7 @@ export function open(main, { graph }, signal) {
               h(
                 "p",
                 { class: "hint" },
-                "Each answer is marked when the truth arrives in the stream: the last 1,000 of each kind.",
+                "Each answer is scored when the truth arrives in the stream: the last 1,000 of each kind.",
               ),
             ),
             choice({

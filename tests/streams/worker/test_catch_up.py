@@ -10,8 +10,9 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
 from adatkg_core.errors import AdatkgError
+from adatkg_core.runtime import Retry
 from streams.kafka import Connection, Record, Topics, partition_of
-from streams.worker import Arrival, CatchUp, Retry, catch_up
+from streams.worker import Arrival, CatchUp, catch_up
 from streams.worker.hosted_graph import HostedGraph
 from tests.support.fake_graph import fresh_topics, send
 
@@ -50,7 +51,7 @@ def fake_log(connection: Connection, topic: str) -> Iterator[Any]:
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> CatchUp:
     monkeypatch.setattr(catch_up, "open_log", fake_log)
-    return CatchUp(Connection("127.0.0.1:1"), Topics(), Retry())
+    return CatchUp(Connection("127.0.0.1:1"), Topics(), Retry("loading_failed"))
 
 
 def test_each_graph_takes_its_own_events_from_where_it_stands(reader: CatchUp, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +72,7 @@ def test_nothing_is_read_where_nothing_is_missing(reader: CatchUp) -> None:
 def test_a_worker_that_ends_does_not_catch_up_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catch_up, "open_log", fake_log)
     monkeypatch.setattr(catch_up, "AT_ONCE", 2)
-    retry = Retry()
+    retry = Retry("loading_failed")
     retry.end()
     one, graph = hosted("a", 0)
     with pytest.raises(AdatkgError, match="partition 0: the worker ends while it catches up at 4"):
@@ -82,7 +83,7 @@ def test_a_worker_that_ends_does_not_catch_up_to_the_end(monkeypatch: pytest.Mon
 def test_of_a_log_whose_beginning_is_deleted_the_rest_is_taken_in(bootstrap: str) -> None:
     topics = fresh_topics(bootstrap)
     send(bootstrap, topics.events, [(b"g", b"%d" % i, ()) for i in range(10)])
-    reader = CatchUp(Connection(bootstrap), topics, Retry())
+    reader = CatchUp(Connection(bootstrap), topics, Retry("loading_failed"))
     partition = partition_of("g", reader.log.partitions)
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
