@@ -26,13 +26,21 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/adatkg demo
 
-test: lint
-	$(BIN)/pytest -q -n $(PROCESSES)
+# Also where bytecode is forbidden: a run has hundreds of processes, and each would compile the same modules again.
+test test-fast: export PYTHONDONTWRITEBYTECODE =
+
+# The linters run beside the tests, which leave them time by waiting. What fails is told at once, and fails the whole.
+test: $(STAMP)
+	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
+	{ $(MAKE) --no-print-directory lint >"$$said" 2>&1 || { cat "$$said"; exit 1; }; } & lint=$$!; \
+	$(BIN)/pytest -q -n $(PROCESSES); tests=$$?; \
+	wait $$lint || { echo "make lint failed, see above; alone it takes a minute"; exit 1; }; \
+	tail -n 1 "$$said"; exit $$tests
 
 # What can be run between two edits: no linters, and no test that wants a broker, a container or a browser, or trains for
-# long. tests/support/slow_tests.py says how these are known.
+# long; tests/support/slow_tests.py says how these are known. Logs that are made up are fewer than in `make test`.
 test-fast: $(STAMP)
-	$(BIN)/pytest -q -n $(CORES) -m "not slow"
+	ADATKG_EXAMPLES=1 $(BIN)/pytest -q -n $(CORES) -m "not slow"
 
 lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -54,6 +55,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from tests.support.scheduling import by_duration
 
         items[:] = by_duration(items)
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays until the end, so the garbage collector need not look through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ SLOW = (
     "tests/adatkg/commands/test_train_evaluate.py",
     "tests/browser/",
     "tests/containers/",
+    "tests/core/evaluation/test_causality.py",
     "tests/end_to_end/",
     "tests/docs/test_pages.py",
     "tests/docs/test_site.py",
