@@ -12,6 +12,7 @@ from adatkg_core.zones import zone_of
 
 DAY = 86_400
 WEEK = 7 * DAY
+LONGEST_ISO = 64  # characters; nothing longer is parsed or remembered
 
 _GRANULARITIES = {1: "second", 60: "minute", 900: "15 minutes", 3600: "hour", DAY: "day", WEEK: "week"}
 _UNITS = ((WEEK, "week"), (DAY, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
@@ -125,12 +126,18 @@ def tick_of(text: str, clock: Clock | None, where: str) -> int:
         raise InputError(f"{where} {text}: neither a whole tick nor an ISO time such as 2014-03-02") from error
 
 
-@lru_cache(maxsize=4096)  # the events of a tick say the same time again and again
 def parse_iso(text: str, zone: tzinfo = UTC) -> datetime:
     """A moment in UTC; a text without an offset is a time of this zone. Raises ValueError.
 
     A local time that comes twice is the first of the two, and one that clocks skip counts as if they had not.
     """
+    if len(text) > LONGEST_ISO:
+        raise ValueError(f"a text of {len(text)} characters is no ISO time")
+    return _parse_iso(text, zone)
+
+
+@lru_cache(maxsize=4096)  # the events of a tick say the same time again and again
+def _parse_iso(text: str, zone: tzinfo) -> datetime:
     when = datetime.fromisoformat(text)
     try:
         return (when.replace(tzinfo=zone) if when.tzinfo is None else when).astimezone(UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from adatkg_core.clock import readable
 from adatkg_core.constants import LAST_TIME
 from adatkg_core.datasets import Dataset, Split
 from adatkg_core.errors import InputError
-from adatkg_core.messages import MAX_K, VERSION, Unusable, require_name
+from adatkg_core.messages import MAX_K, VERSION, Unusable, require_graph, require_name
 from replay.message_templates import Writer
 
 
@@ -170,7 +170,7 @@ def _check(dataset: Dataset, choice: Choice) -> None:
         raise InputError(f"--k {choice.k}: give a number from 0 to {MAX_K}")
     if int(dataset.facts[-1, 3]) > LAST_TIME:
         raise InputError(f"data set {dataset.name}: time {dataset.facts[-1, 3]} is too large; a tick has 32 bits")
-    _check_name("--graph", choice.graph, "choose another")
+    _check_name("--graph", choice.graph, "choose another", require_graph)
     remedy = f"correct it in the files of data set {dataset.name}"
     _check_name("the data set's name in the ids of queries", f"{dataset.name}-{len(dataset.facts)}-o", "rename it")
     for kind, names in (("entity", dataset.entities), ("relation", dataset.relations)):
@@ -178,9 +178,9 @@ def _check(dataset: Dataset, choice: Choice) -> None:
             _check_name(f"{kind} {number}", name, remedy)
 
 
-def _check_name(what: str, name: str, remedy: str) -> None:
+def _check_name(what: str, name: str, remedy: str, require: Callable[[str, str], str] = require_name) -> None:
     try:
-        require_name(what, name)
+        require(what, name)
     except Unusable as error:
         raise InputError(f"{error.detail}; {remedy}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,15 +36,21 @@ DeviceOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 def load_training(
     config: str | None, epochs: int | None, seed: int | None, settings: list[str] | None
 ) -> tuple[Config, dict[str, Any], Path | None]:
-    """The configuration of the model, what `--set` says about retraining, and the file that `--config` names."""
+    """The configuration of the model, what `--set` says about retraining, and the file that `--config` names.
+
+    An encoder from a hub is pinned to what the hub has now, so that the bundle names the weights it was trained with.
+    """
     from adatkg_core.settings import choose_config, config_file, environment_overrides, load_config
+    from adatkg_core.text import pinned_encoder
 
     given = _parse_settings(settings or [])
     retrain = {key.removeprefix("retrain."): given.pop(key) for key in list(given) if key.startswith("retrain.")}
     flags = {"train.epochs": epochs, "train.seed": seed}
     overrides = environment_overrides(os.environ) | given
     overrides |= {key: value for key, value in flags.items() if value is not None}
-    return load_config(choose_config(config), overrides), retrain, config_file(config)
+    loaded = load_config(choose_config(config), overrides)
+    pinned = replace(loaded.model, encoder=pinned_encoder(loaded.model.encoder))
+    return replace(loaded, model=pinned), retrain, config_file(config)
 
 
 def load_retraining(file: Path | None, given: dict[str, Any], **flags: Any) -> RetrainSettings:

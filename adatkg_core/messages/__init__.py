@@ -21,7 +21,7 @@ from adatkg_core.messages.events import (
     encode_query,
     encode_tick,
 )
-from adatkg_core.messages.fields import MAX_NAME, VERSION, require_name
+from adatkg_core.messages.fields import MAX_NAME, VERSION, require_graph, require_name
 from adatkg_core.messages.json_schema import message_schemas
 from adatkg_core.messages.prediction import Prediction, decode_prediction, encode_prediction
 from adatkg_core.messages.reasons import Reason, Unusable
@@ -51,6 +51,7 @@ __all__ = [
     "encode_query",
     "encode_tick",
     "message_schemas",
+    "require_graph",
     "require_name",
     "verdict_from",
 ]

@@ -21,6 +21,7 @@ from adatkg_core.messages.fields import (
     TickNumber,
     Version,
     are_plainly_names,
+    require_graph,
     require_name,
     shown,
 )
@@ -139,7 +140,7 @@ def decode_graph(key: bytes | None) -> str:
     if not key:
         raise Unusable(Reason.NO_GRAPH, "the message has no key: its key names the graph")
     try:
-        return require_name("the key", key.decode())
+        return require_graph("the key", key.decode())
     except UnicodeDecodeError as error:
         raise Unusable(Reason.NO_GRAPH, "the key is not UTF-8: it names the graph") from error
     except Unusable as problem:

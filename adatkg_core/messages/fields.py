@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from msgspec import Meta
 
@@ -13,6 +14,7 @@ from adatkg_core.messages.reasons import Reason, Unusable
 
 VERSION: Literal[1] = 1
 MAX_NAME = 1_000  # characters
+MAX_GRAPH = 240  # bytes of a graph's name once it is quoted: stores keep each graph in a folder of that name
 
 # Two patterns without anchors, because `$` means different things in different languages. The characters that count as
 # blank are spelled out for the same reason. A decoder would be slow to look at them: `require_names` does it.
@@ -39,6 +41,18 @@ def require_name(key: str, value: Any) -> str:
     if _CONTROL.search(value):
         raise Unusable(Reason.BAD_NAME, f"{key} is {shown(value)}: it holds control characters")
     return value
+
+
+def require_graph(key: str, value: Any) -> str:
+    """The value, if it can be a graph's name. Raises Unusable."""
+    name = require_name(key, value)
+    if (size := len(quote(name, safe=""))) > MAX_GRAPH:
+        raise Unusable(
+            Reason.BAD_NAME,
+            f"{key} is {shown(name)}: as the name of a folder it has {size} bytes, at most {MAX_GRAPH} will do (a letter or "
+            "digit of ASCII counts one, any other byte of UTF-8 three)",
+        )
+    return name
 
 
 def are_plainly_names(texts: Sequence[str]) -> bool:

@@ -42,7 +42,11 @@ class Reason(StrEnum):
         True,
     )
     MISSING_FIELD = ("missing-field", "A field is missing that the message needs.", "Mend it with `--set`.")
-    NO_GRAPH = ("no-graph", "The message has no key, or the key is no name.", "Send it anew under the right key.")
+    NO_GRAPH = (
+        "no-graph",
+        "The message has no key, or the key cannot be a graph's name.",
+        "Send it anew under the right key.",
+    )
     NO_MODEL = (
         "no-model",
         "A query for a graph that has no model. Facts of such a graph wait in the log.",
@@ -54,8 +58,9 @@ class Reason(StrEnum):
     TOO_LARGE = ("too-large", "The value has more than 1 MiB.", "An event that large is a mistake of the producer.")
     UNDELIVERABLE = (
         "undeliverable",
-        "A prediction is larger than its topic takes. The dead letter has no value and no place in the log.",
-        "Raise `max.message.bytes` of the predictions' topic, or ask for fewer answers.",
+        "A prediction or a dead letter is larger than its topic takes. This one has no value, and names its event's "
+        "place in the log.",
+        "Raise the topic's `max.message.bytes`, or ask for fewer answers.",
     )
     UNKNOWN_KIND = ("unknown-kind", "`kind` is none of fact, query, tick.", "Mend it with `--set kind=…`.")
     UNKNOWN_RELATION = (

@@ -44,7 +44,8 @@ class ModelConfig:
     encoder: str = setting(
         "minilm",
         "What reads names: `minilm`, which comes with the package; `hash:64`, hashed words and letters, no "
-        "model; or the name or folder of a transformers model with `:mean` or `:cls`.",
+        "model; or the name or folder of a transformers model with `:mean` or `:cls`. A name on a hub may be pinned as "
+        "`name@revision:mean`; training writes the revision that it found into the bundle.",
     )
     names: Literal["auto", NameKind] = setting(
         "auto",

@@ -39,6 +39,7 @@ from adatkg_core.storage.manifest import (
 from adatkg_core.storage.place import Place, locate, one_line
 from adatkg_core.storage.publishing import make_stage, move_into, move_to, sweep_replaced, upload
 
+_LONGEST_NAME = 255  # bytes, of all usual file systems
 _JSON = orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2
 
 
@@ -151,8 +152,10 @@ def sweep_partials(root_url: str | os.PathLike[str], older_than: float = 600.0) 
 
 
 def safe_name(text: str) -> str:
-    """Any text as the name of one file or folder that is not hidden."""
+    """Any text as the name of one file or folder that is not hidden; one that no file system takes is refused."""
     name = quote(text, safe="")
+    if len(name) > _LONGEST_NAME:
+        raise InputError(f"{text[:40]}…: has {len(name)} bytes as the name of a folder; take a shorter name")
     return f"%2E{name[1:]}" if name.startswith(".") else name
 
 

@@ -60,7 +60,7 @@ class HashEncoder:
 
 
 class TransformerEncoder:
-    """A transformers model by name or folder, loaded at the first text that needs it and never trained."""
+    """A transformers model by name, perhaps with `@revision`, or folder; loaded at the first text that needs it."""
 
     def __init__(self, model: str, pooling: Pooling = "mean", device: str = "cpu", name: str | None = None) -> None:
         self.name = name or f"{model}:{pooling}"
@@ -93,11 +93,11 @@ class TransformerEncoder:
         """Tokenizer and model, from now on in memory."""
         if self._loaded is None:
             transformers = _quiet_transformers()
-            local = Path(self._source).is_dir()
+            source, options = _where(self._source)
             try:
-                tokenizer = transformers.AutoTokenizer.from_pretrained(self._source, local_files_only=local)
+                tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
                 model = transformers.AutoModel.from_pretrained(
-                    self._source, local_files_only=local, dtype=torch.float64, attn_implementation="eager"
+                    source, dtype=torch.float64, attn_implementation="eager", **options
                 )
             except (OSError, ValueError, KeyError) as error:
                 raise _no_model(self._source, error) from error
@@ -120,6 +120,7 @@ def load_encoder(
 ) -> TextEncoder:
     """An encoder from its spec: `minilm`, `hash:64`, or a transformers name or folder with `:mean` or `:cls`.
 
+    A name may be pinned to what the hub had at a time: `name@revision:mean`.
     Vectors of a transformers model are kept in the folder `cache`; None keeps nothing. The model itself is loaded
     `at_once`, or when the first text needs it, which then takes seconds.
     """
@@ -141,6 +142,40 @@ def load_encoder(
         return encoder
     folder = default_cache() if cache == "default" else cache
     return CachedEncoder(encoder, folder, key=f"{fingerprint} {pooling}")
+
+
+def pinned_encoder(spec: str) -> str:
+    """The spec with the revision that the hub has now, so that a bundle always finds the same weights.
+
+    What is no name on the hub, or has its revision, stays as it is.
+    """
+    if spec == "hash" or spec.startswith("hash:"):
+        return spec
+    model, pooling = _split_pooling(spec)
+    source, options = _where(model)
+    if model == "minilm" or Path(model).is_dir() or options["revision"] is not None:
+        return spec
+    commit = getattr(_hub_config(model), "_commit_hash", None)
+    return f"{source}@{commit}:{pooling}" if commit else spec
+
+
+def _where(model: str) -> tuple[str, dict[str, Any]]:
+    """What transformers calls a model, and how it is to be loaded: code that comes with it is never run."""
+    safe = {"trust_remote_code": False}
+    if Path(model).is_dir():
+        return model, safe | {"local_files_only": True}
+    name, at, revision = model.partition("@")
+    if at and not (name and revision):
+        raise InputError(f"encoder {model!r}: write name@revision, for example bert-base-uncased@main, or hash:64")
+    return name, safe | {"local_files_only": False, "revision": revision or None}
+
+
+def _hub_config(model: str) -> Any:
+    source, options = _where(model)
+    try:
+        return _quiet_transformers().AutoConfig.from_pretrained(source, **options)
+    except (OSError, ValueError) as error:
+        raise _no_model(model, error) from error
 
 
 def _split_pooling(spec: str) -> tuple[str, Pooling]:
@@ -183,8 +218,8 @@ def _hidden_size(model: str) -> int:
         except (OSError, ValueError, StopIteration) as error:
             raise _no_model(model, error) from error
     try:
-        return int(_quiet_transformers().AutoConfig.from_pretrained(model).hidden_size)
-    except (OSError, ValueError, AttributeError) as error:
+        return int(_hub_config(model).hidden_size)
+    except (ValueError, AttributeError) as error:
         raise _no_model(model, error) from error
 
 

@@ -23,7 +23,7 @@ from adatkg_core.messages import (
     decode_prediction,
     encode_fact,
     encode_query,
-    require_name,
+    require_graph,
 )
 from streams.client.predictions import Seen
 from streams.kafka import (
@@ -295,7 +295,7 @@ class Predictions(AsyncIterator[Prediction]):
 
 def _key(graph: str) -> bytes:
     try:
-        return require_name("graph", graph).encode()
+        return require_graph("graph", graph).encode()
     except Unusable as problem:
         raise InputError(problem.detail) from problem
 

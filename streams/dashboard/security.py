@@ -18,7 +18,7 @@ from streams.client import NoAnswer
 from streams.dashboard.http import Problem, as_json
 from streams.settings import StreamSettings
 
-OPEN = frozenset(("/health", "/ready", "/metrics", "/scores"))  # for machines, which come under any name
+OPEN = frozenset(("/health", "/ready", "/metrics"))  # for machines, which come under any name
 WILDCARDS = frozenset(("", "0.0.0.0", "::", "[::]"))
 HEADERS = {
     # Plotly writes styles into elements, and shows images of its own making; it needs no eval for what we draw.

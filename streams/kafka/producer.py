@@ -13,6 +13,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from adatkg_core.errors import AdatkgError
+from adatkg_core.events import Source
 from adatkg_core.runtime import Retry
 from streams.kafka.connection import Connection
 from streams.kafka.partitions import partition_of
@@ -35,6 +36,7 @@ class Message:
     key: bytes | None
     value: bytes | None
     headers: Headers
+    source: Source | None = None  # the event of the log that it comes of
 
     @property
     def size(self) -> int:

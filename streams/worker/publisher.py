@@ -23,8 +23,9 @@ def undeliverable(topics: Topics, topic: str, message: Message) -> tuple[str, in
     """
     detail = f"{topic} takes no message of {message.size} bytes: raise its max.message.bytes"
     graph = (message.key or b"").decode(errors="replace")
-    headers = dead_letter_headers(Reason.UNDELIVERABLE, detail, topic, -1, -1, graph)
-    return topics.deadletter, 0, [Message(message.key, b"", headers)]
+    at = (-1, -1) if message.source is None else (message.source.partition, message.source.offset)
+    headers = dead_letter_headers(Reason.UNDELIVERABLE, detail, topics.events, *at, graph)
+    return topics.deadletter, 0, [Message(message.key, b"", headers, message.source)]
 
 
 class Publisher:
@@ -45,7 +46,9 @@ class Publisher:
         self._metrics.apply.observe(seconds)
         for result in results:
             self._metrics.count(result)
-        answers = [Message(one.arrival.key, one.body, []) for result in results for one in result.answered]
+        answers = [
+            Message(one.arrival.key, one.body, [], one.arrival.source) for result in results for one in result.answered
+        ]
         if answers:
             self._producer.send(self._topics.predictions, answers)
         letters = [self._dead_letter(result.graph, one) for result in results for one in result.rejected]
@@ -71,4 +74,4 @@ class Publisher:
         partition, offset = source.partition, source.offset
         log.warning("dead_letter", graph=graph, reason=code, detail=detail, partition=partition, offset=offset)
         headers = dead_letter_headers(code, detail, self._topics.events, partition, offset, graph)
-        return Message(rejected.arrival.key, rejected.arrival.value, headers)
+        return Message(rejected.arrival.key, rejected.arrival.value, headers, source)

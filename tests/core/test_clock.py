@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adatkg_core.clock import Clock, clock_from_dict, readable, span_of, tick_of
+from adatkg_core.clock import _parse_iso, Clock, clock_from_dict, readable, span_of, tick_of
 from adatkg_core.errors import InputError
 
 QUARTERS = Clock("2018-01-01", 900)
@@ -135,3 +135,12 @@ def test_people_read_a_tick_only_where_the_calendar_has_no_place_for_it() -> Non
     assert readable(QUARTERS, 3) == "2018-01-01T00:45:00+00:00"
     assert readable(None, 3) == "3"
     assert readable(Clock(), 2**31 - 1) == str(2**31 - 1)
+
+
+def test_a_text_too_long_for_a_time_is_neither_parsed_nor_remembered() -> None:
+    before = _parse_iso.cache_info()
+    with pytest.raises(ValueError, match="900000 characters"):
+        Clock().tick("2014-03-02" + "0" * 899_990)
+    after = _parse_iso.cache_info()
+    assert (after.misses, after.currsize) == (before.misses, before.currsize)
+    assert Clock().tick("2014-03-02T12:00:00.000000+00:00:00.000001") == Clock().tick("2014-03-02")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 import shutil
 import signal
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from adatkg_core.datasets import load_dataset
 from adatkg_core.errors import InputError
 from adatkg_core.runtime import default_cache
-from adatkg_core.text import TextEncoder, load_encoder, text_of
+from adatkg_core.text import TextEncoder, load_encoder, pinned_encoder, text_of
 from adatkg_core.text.cache import CachedEncoder
 from adatkg_core.text.encoder import HashEncoder
 
@@ -213,3 +214,53 @@ def test_a_wrong_spec_says_what_is_possible(spec: str) -> None:
 def test_a_folder_without_a_model_is_refused_before_any_text(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"config\.json, tokenizer and weights"):
         load_encoder(str(tmp_path))
+
+
+@pytest.fixture
+def hub(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A model as a hub's cache on disk keeps it, in two revisions of different weights; returns the newer one."""
+    from transformers import AutoModel
+
+    root = tmp_path / "hub" / "models--somebody--tiny"
+    commits = [digit * 40 for digit in "ab"]
+    for commit in commits:
+        shutil.copytree(tiny_model, root / "snapshots" / commit)
+    newer = root / "snapshots" / commits[1]
+    model = AutoModel.from_pretrained(newer)
+    for parameter in model.parameters():
+        parameter.data.normal_()
+    model.save_pretrained(newer)
+    (root / "refs").mkdir()
+    (root / "refs" / "main").write_text(commits[1])
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("transformers.utils.hub.is_offline_mode", lambda: True)
+    return commits[1]
+
+
+def test_a_name_on_the_hub_is_pinned_to_the_revision_that_is_there_and_an_older_one_can_be_had(hub: str) -> None:
+    pinned = pinned_encoder("somebody/tiny")
+    assert pinned == f"somebody/tiny@{hub}:mean" == pinned_encoder(pinned)
+    newest = load_encoder("somebody/tiny", cache=None).encode(["Ann"])
+    assert torch.equal(load_encoder(pinned, cache=None).encode(["Ann"]), newest)
+    older = load_encoder(f"somebody/tiny@{'a' * 40}", cache=None)
+    assert not torch.equal(older.encode(["Ann"]), newest)
+    with pytest.raises(InputError, match="cannot load the text encoder"):
+        load_encoder(f"somebody/tiny@{'c' * 40}", cache=None)
+
+
+@pytest.mark.parametrize("spec", ["minilm", "minilm:cls", "hash", "hash:64"])
+def test_what_comes_from_no_hub_needs_no_revision(spec: str) -> None:
+    assert pinned_encoder(spec) == spec
+
+
+def test_code_that_comes_with_a_model_is_never_run(tiny_model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_model, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "theirs", "auto_map": {"AutoConfig": "theirs.Theirs", "AutoModel": "theirs.Model"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "theirs.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+    with pytest.raises(InputError, match="cannot load the text encoder"):
+        load_encoder(str(folder), cache=None).encode(["Ann"])
+    assert not (tmp_path / "ran").exists()

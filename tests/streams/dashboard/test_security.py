@@ -190,7 +190,9 @@ def test_every_answer_tells_the_browser_what_it_may_do() -> None:
         assert "unsafe-eval" not in policy and "frame-ancestors 'none'" in policy and "http" not in policy
 
     served(check)
-    assert {"/health", "/ready", "/metrics", "/scores"} == OPEN
+    assert {"/health", "/ready", "/metrics"} == OPEN, (
+        "all else, /scores too, is asked for under the worker's names only"
+    )
 
 
 # -- watching -----------------------------------------------------------------------------------------------------

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import orjson
 import pytest
 from structlog.testing import capture_logs
 
+from streams.kafka import partition_of
 from streams.settings import StreamSettings
 from streams.worker import BatchResult, GraphHost, Loader, Replica
 from tests.support.fake_worker import HERE, PARTITIONS, NoLog, answered_by, fact, host_of, query, settings_with_model
@@ -48,6 +51,38 @@ def test_a_graph_in_a_partition_that_is_not_its_own_is_a_dead_letter(settings: S
     elsewhere = (HERE + 1) % PARTITIONS
     (result,) = host_of(settings).process([fact(0, elsewhere), query(1, elsewhere)])
     assert [rejected.code for rejected in result.rejected] == ["wrong-partition"] * 2
+
+
+KEYS = [
+    b"x" * 240,
+    b"x" * 241,
+    "\u00e4".encode() * 60,
+    "\U0001f600".encode() * 21,
+    b"x" * 5_000,
+    b"../../etc",
+    b"..",
+    b".hidden",
+    b"a/b\\c:d*?",
+    b"\xff\xfe",
+    b"nul\0",
+    b" ",
+    b"",
+    None,
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_any_key_names_a_graph_or_makes_a_dead_letter_and_the_next_graph_goes_on(
+    settings: StreamSettings, key: bytes | None
+) -> None:
+    partition = partition_of(key or b"", PARTITIONS)
+    host = host_of(settings)
+    (result,) = host.process([replace(query(0, partition), key=key)])
+    (rejected,) = result.rejected
+    quoted = len(quote((key or b"").decode(errors="replace"), safe=""))
+    assert rejected.code == ("no-model" if result.graph else "no-graph")
+    assert (quoted > 240) <= (rejected.code == "no-graph")
+    assert interactions(host.process([query(1)])) == [0]
 
 
 def test_a_partition_that_has_moved_elsewhere_is_forgotten_with_its_graphs(settings: StreamSettings) -> None:

@@ -87,7 +87,8 @@ def test_a_prediction_too_large_for_its_topic_becomes_an_undeliverable_dead_lett
     (letter,) = by_topic[TOPICS.deadletter]
     headers = {name: value.decode() for name, value in letter["headers"]}
     assert letter["key"] == b"g" and letter["value"] == b""
-    assert (headers["reason"], headers["topic"], headers["graph"]) == ("undeliverable", TOPICS.predictions, "g")
+    assert (headers["reason"], headers["topic"], headers["graph"]) == ("undeliverable", TOPICS.events, "g")
+    assert (headers["partition"], headers["offset"]) == ("2", "2"), "where the query stands that it was to answer"
     assert "max.message.bytes" in headers["detail"] and "bytes" in headers["detail"]
 
 
