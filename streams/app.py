@@ -14,6 +14,9 @@ from typing import Any
 
 import faust
 import structlog
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
+from faust.transport.drivers.aiokafka import Consumer as FaustConsumer
+from faust.transport.drivers.aiokafka import Transport as FaustTransport
 from faust.types import TP
 from faust.web import Request, Response, View
 
@@ -55,14 +58,11 @@ def create_app(
     group = f"{settings.group}-{replica.name}" if replica.name else settings.group
     app = _faust_app(group, settings, connection)
 
-    def highwater(partition: int) -> int | None:
-        return app.consumer.highwater(TP(topics.events, partition)) if app.consumer else None
-
     metrics, device, retry = Metrics(), DeviceThread(), Retry("loading_failed")
     loader = Loader(settings, replica)
     host = GraphHost(loader, CatchUp(connection, topics, retry), replica, retry)
     inspector = Inspector(host, device)
-    intake = Intake(settings, highwater)
+    intake = Intake(settings, _FaustFlow(app, topics))
     feed = Feed(inspector.timed_status, intake.lag) if settings.web_port else None
     producer = Producer(connection, partial(undeliverable, topics))
     publisher = Publisher(topics, producer, metrics, [feed.take] if feed else [])
@@ -81,8 +81,49 @@ def create_app(
     return app
 
 
+class _FaustFlow:
+    """Faust's consumer as the intake's flow."""
+
+    def __init__(self, app: faust.App, topics: Topics) -> None:
+        self._app: Any = app  # what is asked here is not in its types
+        self._topic = topics.events
+
+    def highwater(self, partition: int) -> int | None:
+        offset: int | None = self._app.consumer.highwater(TP(self._topic, partition)) if self._app.consumer else None
+        return offset
+
+    def pause(self, partition: int) -> None:
+        self._app.consumer.on_buffer_full(TP(self._topic, partition))
+
+    def resume(self, partition: int) -> None:
+        self._app.consumer.on_buffer_drop(TP(self._topic, partition))
+
+
+class _ConsumerThread(AIOKafkaConsumerThread):
+    """Reads what is committed; Faust itself does so only where it writes in transactions too."""
+
+    def _create_worker_consumer(self, transport: Any) -> Any:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._isolation_level = "read_committed"
+        return consumer
+
+
+class _Consumer(FaustConsumer):
+    def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
+        return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+
+class _Transport(FaustTransport):
+    Consumer = _Consumer
+
+
+class _App(faust.App):
+    def _new_transport(self) -> Any:
+        return _Transport(self.conf.broker_consumer, self)
+
+
 def _faust_app(group: str, settings: StreamSettings, connection: Connection) -> faust.App:
-    return faust.App(
+    return _App(
         group,
         broker=[f"kafka://{server}" for server in connection.servers],
         broker_credentials=_credentials(connection),
@@ -94,6 +135,7 @@ def _faust_app(group: str, settings: StreamSettings, connection: Connection) -> 
         datadir=Path(tempfile.gettempdir()) / "adatkg-faust",  # nothing is ever kept there
         consumer_auto_offset_reset="earliest",
         consumer_max_fetch_size=4 << 20,
+        broker_max_poll_records=settings.batch_events,  # or one partition's flood would be handed over in one go
         broker_session_timeout=settings.session_seconds,
         broker_heartbeat_interval=settings.session_seconds / 3,
         broker_commit_interval=1.0,

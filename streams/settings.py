@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.errors import InputError
+from adatkg_core.messages import MAX_K, MAX_RANKED
 from adatkg_core.settings import load_section, setting
 
 Horizon = int | Literal["auto"]  # ticks, or as the rhythm of the stream has it
@@ -39,6 +40,10 @@ class StreamSettings:
         "Facts older than the watermark: `apply` counts them as of now, `refuse` sets them aside.",
     )
     max_jump: int = setting(MAX_JUMP, "Ticks by which the watermark may move at once.")
+    max_k: int = setting(1_000, "Answers that one query gets, at most; a query that asks for more is set aside.")
+    max_ranked: int = setting(
+        100, "Names in a query's `rank_of`, at most: each that no fact has named yet is read by the text encoder."
+    )
     heuristic: bool = setting(True, "Score what counting alone would have answered beside every answer.")
     horizon: Horizon = setting(
         "auto",
@@ -70,6 +75,9 @@ class StreamSettings:
             ),
             "keep_snapshots must be at least 2, the newest and the one before": self.keep_snapshots >= 2,
             "max_jump must be at least 1": self.max_jump >= 1,
+            f"max_k must be from 1 to {MAX_K} and max_ranked from 1 to {MAX_RANKED}, which messages may ask for": (
+                1 <= self.max_k <= MAX_K and 1 <= self.max_ranked <= MAX_RANKED
+            ),
             "horizon must be auto or at least 1 tick": self.horizon == "auto" or self.horizon >= 1,
             "web_port must be from 0 to 65535": 0 <= self.web_port <= 65_535,
             "web_names must be names without port or slashes": all(

@@ -1,6 +1,6 @@
 """The engine: one graph's live state and the answers read from it, offline and online alike."""
 
-from adatkg_core.engine.admission import Admission, Observed
+from adatkg_core.engine.admission import Admission, EntityLimit, Observed
 from adatkg_core.engine.commit import commit_facts
 from adatkg_core.engine.engine import CHUNK, Engine
 from adatkg_core.engine.entity_profile import EntityProfile, profile_entity
@@ -10,6 +10,7 @@ __all__ = [
     "CHUNK",
     "Admission",
     "Engine",
+    "EntityLimit",
     "EntityProfile",
     "Observed",
     "Snapshot",

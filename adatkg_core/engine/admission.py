@@ -1,4 +1,4 @@
-"""What of a log is taken in: known relations, times in reach, and lateness by policy."""
+"""What of a log is taken in: known relations, entities while there is room, times in reach, lateness by policy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from adatkg_core.clock import Clock, readable
 from adatkg_core.constants import LAST_TIME, LatePolicy
 from adatkg_core.events import Fact, Query, Refusal
 from adatkg_core.messages import Reason
-from adatkg_core.state import Relations
+from adatkg_core.state import Catalog, Relations
 
 Objection = tuple[Reason, str]  # and a sentence
 
@@ -23,11 +23,42 @@ class Observed:
     refused: tuple[Refusal, ...]
 
 
+class EntityLimit:
+    """How many entities a graph may have: a name beyond that is refused, those that are there stay.
+
+    A name counts from the moment it is let in, so it does not matter when the catalog gets a row for it.
+    """
+
+    def __init__(self, catalog: Catalog, most: int) -> None:
+        self._catalog, self.most = catalog, most
+        self._fresh: set[str] = set()  # let in; some of them may have got their rows since
+
+    def object_to(self, fact: Fact) -> Objection | None:
+        """Why a fact's names cannot be taken in; None when they can."""
+        fresh = {name for name in (fact.s, fact.o) if name not in self._catalog and name not in self._fresh}
+        if not fresh or self._has_room(len(fresh)):
+            return None
+        names = " and ".join(sorted(map(repr, fresh)))
+        return Reason.TOO_MANY_ENTITIES, f"{names} would be new, but the graph may have {self.most} entities at most"
+
+    def take(self, fact: Fact) -> None:
+        """The names of a fact are in."""
+        for name in (fact.s, fact.o):
+            if name not in self._catalog:
+                self._fresh.add(name)
+
+    def _has_room(self, count: int) -> bool:
+        if len(self._catalog) + len(self._fresh) + count > self.most:
+            self._fresh = {name for name in self._fresh if name not in self._catalog}
+        return len(self._catalog) + len(self._fresh) + count <= self.most
+
+
 @dataclass
 class Admission:
     """Decides about the events of a log one after the other; each that is taken moves the watermark for the next.
 
-    Without `relations` every relation will do. A clock gives the times in the sentences.
+    Without `relations` every relation will do, and without `entities` any number of them. A clock gives the times in
+    the sentences.
     """
 
     watermark: int | None
@@ -35,6 +66,7 @@ class Admission:
     max_jump: int
     relations: Relations | None = None
     clock: Clock | None = None
+    entities: EntityLimit | None = None
 
     def object_to_fact(self, fact: Fact) -> Objection | None:
         """Why a fact cannot be taken in now; None when it can."""
@@ -44,6 +76,8 @@ class Admission:
         if objection is None and self.late == "refuse" and self.is_late(fact.t):
             when, reached = readable(self.clock, fact.t), self._reached()
             return Reason.LATE, f"late: time {when} is before the watermark {reached}"
+        if objection is None and self.entities is not None:
+            return self.entities.object_to(fact)
         return objection
 
     def object_to_time(self, time: int) -> Objection | None:
@@ -68,6 +102,12 @@ class Admission:
         self.watermark = time if self.watermark is None else max(self.watermark, time)
         return self.watermark
 
+    def take_fact(self, fact: Fact) -> int:
+        """A fact is taken, with its names; returns the time as of which it counts."""
+        if self.entities is not None:
+            self.entities.take(fact)
+        return self.take(fact.t)
+
     def sort_out(self, facts: Sequence[Fact]) -> tuple[list[Fact], Observed]:
         """Those of the facts, in log order, that are taken, and what is to be said of all of them."""
         admitted, late, refused = [], 0, []
@@ -76,7 +116,7 @@ class Admission:
                 refused.append(Refusal(i, *objection))
                 continue
             late += self.is_late(fact.t)
-            self.take(fact.t)
+            self.take_fact(fact)
             admitted.append(fact)
         return admitted, Observed(len(admitted), late, tuple(refused))
 

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from adatkg_core.clock import Clock
 from adatkg_core.constants import MAX_JUMP, LatePolicy
-from adatkg_core.engine.admission import Admission, Observed, object_to_query, object_to_tick
+from adatkg_core.engine.admission import Admission, EntityLimit, Observed, object_to_query, object_to_tick
 from adatkg_core.engine.pending import PendingFacts
-from adatkg_core.engine.ranked_lists import exact_ranks, recurrent_lists, top_lists
+from adatkg_core.engine.ranked_lists import chunks, exact_ranks, recurrent_lists, top_lists
 from adatkg_core.engine.snapshot import Snapshot
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Query, Ranking, Recurrent, Refusal
@@ -94,7 +94,9 @@ class Engine:
 
     def admission(self, clock: Clock | None = None) -> Admission:
         """Decides which of the events that follow may come to `observe_admitted` and `advance`."""
-        return Admission(self.watermark, self.late, self.max_jump, self.relations, clock)
+        most = self.model.config.model.max_entities
+        entities = EntityLimit(self.catalog, most) if most else None
+        return Admission(self.watermark, self.late, self.max_jump, self.relations, clock, entities)
 
     def observe_admitted(self, facts: Sequence[Fact]) -> None:
         """Take in facts in log order, each of which an `admission` of this engine had nothing against."""
@@ -151,8 +153,7 @@ class Engine:
                 time = query.t if self.watermark is None else max(query.t, self.watermark)
                 groups.setdefault(time, []).append(i)
         for time in sorted(groups):
-            for start in range(0, len(groups[time]), CHUNK):
-                part = groups[time][start : start + CHUNK]
+            for part in chunks(groups[time], queries, CHUNK):
                 some = self._answer([queries[i] for i in part], time, depth, heuristic)
                 for i, answer in zip(part, some, strict=True):
                     answers[i] = answer

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from adatkg_core.errors import AdatkgError
 from adatkg_core.events import Answer, Query, Recurrent
 from adatkg_core.metrics import rank_targets
 from adatkg_core.state import Catalog
 
 BLOCK = 1_024  # names ranked at once; bounds memory, never changes a rank
+NAMES = 2_048  # in the queries answered at once, likewise
+FEW = 8  # names of a query that are counted against all candidates; more are looked up in their order
+BLOCK_SCORES = 1 << 22  # scores put into order at once
+
+
+def chunks(asked: Sequence[int], queries: Sequence[Query], most: int) -> Iterator[list[int]]:
+    """The numbers of some queries in parts of at most `most`, and of few enough names to rank."""
+    part: list[int] = []
+    names = 0
+    for i in asked:
+        if part and (len(part) == most or names + len(queries[i].rank_of) > NAMES):
+            yield part
+            part, names = [], 0
+        part.append(i)
+        names += len(queries[i].rank_of)
+    if part:
+        yield part
 
 
 def top_lists(
@@ -63,26 +81,50 @@ def exact_ranks(
 
     `place` gives the column of each name; one that is not visible is ranked as if it were.
     """
-    asked = [(i, name) for i, query in enumerate(queries) for name in query.rank_of]
     result: list[dict[str, float]] = [{} for _ in queries]
-    if not asked:
-        return result
+    many = [i for i, query in enumerate(queries) if len(query.rank_of) > FEW and visible]
+    rows = max(1, BLOCK_SCORES // max(1, scores.shape[1]))
+    for start in range(0, len(many), rows):
+        part = many[start : start + rows]
+        found = _ranks_in_order(scores[part], [queries[i] for i in part], catalog, visible, place)
+        for i, ranks in zip(part, found, strict=True):
+            result[i] = ranks
+    asked = [(i, name) for i, query in enumerate(queries) if not result[i] for name in query.rank_of]
     for start in range(0, len(asked), BLOCK):
-        part = asked[start : start + BLOCK]
-        rows = [i for i, _ in part]
-        row = torch.tensor(rows, device=scores.device)
-        target = torch.tensor([place[name] for _, name in part], device=scores.device)
+        block = asked[start : start + BLOCK]
+        asking = [i for i, _ in block]
+        row = torch.tensor(asking, device=scores.device)
+        target = torch.tensor([place[name] for _, name in block], device=scores.device)
         hidden = target >= visible
         # Usually each query asks for one and all are visible: then nothing of this size need be copied.
-        lines = (scores if rows == list(range(len(queries))) else scores[row])[:, :visible]
+        lines = (scores if asking == list(range(len(queries))) else scores[row])[:, :visible]
         if bool(hidden.any()):
             own = scores[row, target].masked_fill(~hidden, -torch.inf).unsqueeze(1)
             lines = torch.cat((lines, own), 1)
-        excluded = _excluded([queries[i].exclude for i, _ in part], catalog, lines[:, :visible])
-        ranks = rank_targets(lines, torch.where(hidden, visible, target), excluded).realistic.tolist()
-        for (i, name), rank in zip(part, ranks, strict=True):
+        excluded = _excluded([queries[i].exclude for i, _ in block], catalog, lines[:, :visible])
+        realistic = rank_targets(lines, torch.where(hidden, visible, target), excluded).realistic.tolist()
+        for (i, name), rank in zip(block, realistic, strict=True):
             result[i][name] = rank
     return result
+
+
+def _ranks_in_order(
+    scores: Tensor, queries: Sequence[Query], catalog: Catalog, visible: int, place: Mapping[str, int]
+) -> list[dict[str, float]]:
+    """The same for queries that ask for many: their scores are put into order once, each name is looked up there."""
+    wanted = [[place[name] for name in query.rank_of] for query in queries]
+    width = max(map(len, wanted))
+    target = torch.tensor([row + row[:1] * (width - len(row)) for row in wanted], device=scores.device)  # [B, T]
+    own = scores.gather(1, target)
+    others = _without_excluded(scores[:, :visible], queries, catalog)
+    if bool(scores[:, :visible].amax(1).isnan().any() | own.isnan().any()):
+        raise AdatkgError("scores hold NaN and cannot be ranked; check the model and its state for NaN")
+    inside = (target < visible) & (others.gather(1, target.clamp(max=visible - 1)) > -torch.inf)
+    order = others.sort(1).values
+    above = visible - torch.searchsorted(order, own, right=True)
+    level = visible - torch.searchsorted(order, own) + ~inside  # counts the target, wherever it is
+    realistic = ((above + 1 + level).to(torch.float64) / 2).tolist()
+    return [dict(zip(query.rank_of, ranks, strict=False)) for query, ranks in zip(queries, realistic, strict=True)]
 
 
 def _without_excluded(scores: Tensor, queries: Sequence[Query], catalog: Catalog) -> Tensor:

@@ -49,8 +49,8 @@ def require_graph(key: str, value: Any) -> str:
     if (size := len(quote(name, safe=""))) > MAX_GRAPH:
         raise Unusable(
             Reason.BAD_NAME,
-            f"{key} is {shown(name)}: as the name of a folder it has {size} bytes, at most {MAX_GRAPH} will do (a letter or "
-            "digit of ASCII counts one, any other byte of UTF-8 three)",
+            f"{key} is {shown(name)}: as the name of a folder it has {size} bytes, at most {MAX_GRAPH} will do; "
+            "letters and digits of ASCII count one, all other bytes of UTF-8 three",
         )
     return name
 

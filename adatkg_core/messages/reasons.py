@@ -56,6 +56,20 @@ class Reason(StrEnum):
     NOT_JSON = ("not-json", "The value is empty or is no JSON.", "Put back a whole value with `--value`.")
     NOT_UTF8 = ("not-utf8", "The value is not UTF-8.", "Put back a whole value with `--value-file`.")
     TOO_LARGE = ("too-large", "The value has more than 1 MiB.", "An event that large is a mistake of the producer.")
+    TOO_MANY_ENTITIES = (
+        "too-many-entities",
+        "A fact names an entity that is new, and the graph has as many as its bundle's `model.max_entities` allows.",
+        "Mend a misspelt name. For more entities train a bundle with a larger `model.max_entities`; it finds the fact "
+        "where it stands in the log.",
+        True,
+    )
+    TOO_MUCH = (
+        "too-much",
+        "A query asks for more answers (`k`) or more ranks (`rank_of`) than the worker's settings `max_k` and "
+        "`max_ranked` allow.",
+        "Ask for less, or raise the setting and retry.",
+        True,
+    )
     UNDELIVERABLE = (
         "undeliverable",
         "A prediction or a dead letter is larger than its topic takes. This one has no value, and names its event's "
@@ -74,12 +88,6 @@ class Reason(StrEnum):
         "unknown-version",
         "`v` is not the version of messages that the worker reads.",
         "Upgrade the worker or the producer.",
-    )
-    WRONG_PARTITION = (
-        "wrong-partition",
-        "The event stands in another partition than its graph's. The producer places keys differently from Kafka's own "
-        "clients.",
-        "Set the producer's partitioner to murmur2, then retry: a retried event is placed rightly.",
     )
     WRONG_TYPE = ("wrong-type", "A field or the whole message is of another type than it must be.", "Mend it.")
 

@@ -47,6 +47,11 @@ class ModelConfig:
         "model; or the name or folder of a transformers model with `:mean` or `:cls`. A name on a hub may be pinned as "
         "`name@revision:mean`; training writes the revision that it found into the bundle.",
     )
+    max_entities: int = setting(
+        1_000_000,
+        "Entities that a graph may have, so that ever new names cannot fill the memory; a fact with a name beyond that "
+        "is set aside. 0: any number.",
+    )
     names: Literal["auto", NameKind] = setting(
         "auto",
         "How names tell of groups: `brackets` (Citizen (Kenya)), `comma` (Paris, France), `colon` (sales:ann), `slash` "
@@ -245,6 +250,7 @@ def _check_ranges(config: Config, where: str) -> None:
         "model.layers, chain_length, chain_window, codes, ring, filters must be at least 1": (
             min(model.layers, model.chain_length, model.chain_window, model.codes, model.ring, model.filters) >= 1
         ),
+        "model.max_entities must not be negative": model.max_entities >= 0,
         "model.kernel must be odd and positive": model.kernel > 0 and model.kernel % 2 == 1,
         "model.chain_capacity must be at least model.chain_length": model.chain_capacity >= model.chain_length,
         "model.prototype_decay must be in (0, 1]": 0 < model.prototype_decay <= 1,

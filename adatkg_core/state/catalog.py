@@ -16,6 +16,9 @@ class Catalog:
     def __len__(self) -> int:
         return len(self.names)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._row
+
     def add(self, names: Iterable[str]) -> list[str]:
         """Append the names that are new, in order, and return them."""
         fresh = [name for name in dict.fromkeys(names) if name not in self._row]

@@ -7,7 +7,7 @@ from typing import Any
 
 # A setting that comes later gets a line here, with what the model did before, not with its default.
 BEFORE: dict[str, dict[str, Any]] = {
-    "model": {"names": "none", "scaled": False, "token": "quarters", "decoder": "rectified"},
+    "model": {"names": "none", "scaled": False, "token": "quarters", "decoder": "rectified", "max_entities": 0},
     "recall": {"evidence": False},
     "train": {"combine_from": 0.0},
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -31,6 +31,7 @@ class Saved:
 
     `offset` is that of the next event to apply, in the log whose id `log` is; empty: in any that begins
     anew. Facts up to the time `known_through` came from files: where the log brings them again, they are known already.
+    `origins` are partitions and the highest offset in each of the events that were moved from there into this log.
     """
 
     snapshot: Snapshot
@@ -39,6 +40,7 @@ class Saved:
     offset: int
     known_through: int | None = None
     log: str = ""
+    origins: Sequence[tuple[int, int]] = ()
 
 
 def write_snapshot(url: str, saved: Saved) -> None:
@@ -49,6 +51,7 @@ def write_snapshot(url: str, saved: Saved) -> None:
         "offset": saved.offset,
         "known_through": saved.known_through,
         "log": saved.log,
+        "origins": [list(pair) for pair in saved.origins],
         "engine": saved.snapshot.meta,
     }
     write_artifact(url, KIND, saved.snapshot.tensors, meta)
@@ -67,6 +70,7 @@ def read_snapshot(url: str, device: str = "cpu") -> Saved:
             int(meta["offset"]),
             None if known is None else int(known),
             str(meta.get("log", "")),
+            [(int(partition), int(offset)) for partition, offset in meta.get("origins", [])],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"snapshot {url}: its description lacks {error}; it was made by another program") from error

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from streams.kafka.announcer import announce
     from streams.kafka.connection import Connection, connection_from
     from streams.kafka.entry_check import check_entry, try_entry
-    from streams.kafka.headers import header
+    from streams.kafka.headers import ORIGIN, header, origin_of, with_origin
     from streams.kafka.log_reader import LogReader, Record, open_log
+    from streams.kafka.origins import Origins
     from streams.kafka.partitions import partition_of
     from streams.kafka.producer import Message, Producer
     from streams.kafka.topics import (
@@ -38,12 +39,18 @@ _HOME = {
         "check_entry",
         "try_entry",
     ),
-    "streams.kafka.headers": ("header",),
+    "streams.kafka.headers": (
+        "ORIGIN",
+        "header",
+        "origin_of",
+        "with_origin",
+    ),
     "streams.kafka.log_reader": (
         "LogReader",
         "Record",
         "open_log",
     ),
+    "streams.kafka.origins": ("Origins",),
     "streams.kafka.partitions": ("partition_of",),
     "streams.kafka.producer": (
         "Message",
@@ -64,10 +71,12 @@ _HOME = {
 __all__ = [
     "BOOTSTRAP_MS",
     "LARGEST_MESSAGE",
+    "ORIGIN",
     "Connection",
     "EventLog",
     "LogReader",
     "Message",
+    "Origins",
     "Producer",
     "Record",
     "Topics",
@@ -78,10 +87,12 @@ __all__ = [
     "event_log",
     "header",
     "open_log",
+    "origin_of",
     "partition_of",
     "topics_from",
     "try_entry",
     "unreachable",
+    "with_origin",
 ]
 
 __getattr__ = lazy_names(__name__, _HOME)

@@ -38,7 +38,7 @@ class Record:
 
 
 class LogReader:
-    """Reads any range of one topic; belongs to no group and commits nothing. For one thread at a time."""
+    """Reads any range of what is committed in one topic; belongs to no group. For one thread at a time."""
 
     def __init__(self, connection: Connection, topic: str) -> None:
         self._connection, self._topic = connection, topic
@@ -53,10 +53,13 @@ class LogReader:
         return sorted(self._consumer.partitions_for_topic(self._topic) or ())
 
     def bounds(self, partition: int) -> tuple[int, int]:
-        """The first offset that is still kept and the offset that the next message will get."""
+        """The first offset that is still kept, and the one behind the last message that is committed."""
         place = TopicPartition(self._topic, partition)
-        first = self._consumer.beginning_offsets([place])[place]
-        return int(first), int(self._consumer.end_offsets([place])[place])
+        try:
+            first = self._consumer.beginning_offsets([place])[place]
+            return int(first), int(self._consumer.end_offsets([place])[place])
+        except KafkaError as error:
+            raise self._failed(error) from error
 
     def read(self, partition: int, start: int, end: int) -> Iterator[Record]:
         """The records from `start` up to but not including `end`, as far as they are still kept."""
@@ -126,6 +129,7 @@ def _open_consumer(connection: Connection) -> KafkaConsumer:
             auto_offset_reset="earliest",
             max_partition_fetch_bytes=_FETCH_BYTES,
             bootstrap_timeout_ms=BOOTSTRAP_MS,
+            isolation_level="read_committed",
             client_id="adatkg-reader",
         )
     except KafkaError as error:

@@ -54,6 +54,7 @@ class Producer:
         self._producer: AIOKafkaProducer | None = None
         self._partitions: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._latest: dict[tuple[str, int], asyncio.Task[None]] = {}  # of what is sent in order, by partition
         self._bytes = 0
         self._failure: BaseException | None = None  # of a delivery, other than brokers being away
         self._room = asyncio.Event()
@@ -84,8 +85,12 @@ class Producer:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._producer.stop(), STOP_WITHIN)
 
-    def send(self, topic: str, messages: Iterable[Message]) -> None:
-        """Hand over messages; those of one key go to one partition, in this order unless one has to be sent again."""
+    def send(self, topic: str, messages: Iterable[Message], *, in_order: bool = False) -> None:
+        """Hand over messages; those of one key go to one partition, in this order unless one has to be sent again.
+
+        With `in_order` even then: each part is sent when the one before is durable, so that at most what came last
+        may come again.
+        """
         groups: dict[int, list[Message]] = {}
         places: dict[bytes | None, int] = {}
         for message in messages:
@@ -97,7 +102,10 @@ class Producer:
             for part in _cut(group):
                 size = sum(message.size for message in part)
                 self._bytes += size
-                task = asyncio.create_task(self._deliver(topic, partition, part, size))
+                before = self._latest.get((topic, partition)) if in_order else None
+                task = asyncio.create_task(self._deliver(topic, partition, part, size, before))
+                if in_order:
+                    self._latest[topic, partition] = task
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         if self._bytes > IN_FLIGHT_BYTES:
@@ -114,8 +122,14 @@ class Producer:
         if self._failure is not None:
             raise AdatkgError(f"a message could not be sent ({self._failure!r}); nothing after it may be acknowledged")
 
-    async def _deliver(self, topic: str, partition: int, messages: list[Message], size: int) -> None:
+    async def _deliver(
+        self, topic: str, partition: int, messages: list[Message], size: int, before: asyncio.Task[None] | None
+    ) -> None:
         try:
+            if before is not None:
+                await asyncio.wait({before})
+                if before.cancelled() or self._failure is not None:
+                    raise AdatkgError("what had to be sent before could not be")
             await self._insist(topic, partition, messages)
         except Exception as error:
             self._failure = error

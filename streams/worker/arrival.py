@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adatkg_core.events import Source
 from streams.dead_letters import UNCHANGED
-from streams.kafka import Record
+from streams.kafka import Record, header, origin_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +20,32 @@ class Arrival:
     key: bytes | None
     value: bytes | None
     again: str | None = None  # put back unchanged: the reason for which it was refused before
+    origin: Source | None = None  # moved here from another partition: where it stood
+    headers: tuple[tuple[str, bytes], ...] = ()
+    follows: int | None = None  # from this offset to its own the log has no event; None: from its own
+
+    @property
+    def begins(self) -> int:
+        """From this offset up to its own nothing is missing."""
+        return self.source.offset if self.follows is None else self.follows
 
 
 def arrival_of(record: Record) -> Arrival:
     """A record of the log as an event that comes just now."""
     source = Source(record.partition, record.offset)
-    return Arrival(source, time.monotonic(), record.key, record.value, record.header(UNCHANGED))
+    return arrival_from(source, record.key, record.value, record.headers, time.monotonic())
+
+
+def arrival_from(
+    source: Source,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes]],
+    arrived: float,
+    follows: int | None = None,
+) -> Arrival:
+    """An event with what its headers say."""
+    if not headers:
+        return Arrival(source, arrived, key, value, follows=follows)
+    again = header(headers, UNCHANGED) or None
+    return Arrival(source, arrived, key, value, again, origin_of(headers), tuple(headers), follows)

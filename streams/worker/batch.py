@@ -13,8 +13,10 @@ from adatkg_core.engine import Engine
 from adatkg_core.events import Fact, Ranking, Tick
 from adatkg_core.messages import Question, Reason, Unusable, decode_event, encode_prediction
 from adatkg_core.storage import Bundle
+from streams.kafka import Origins
 from streams.worker.arrival import Arrival
 from streams.worker.live_score import LiveScore, ScoredAnswer
+from streams.worker.query_limits import QueryLimits
 from streams.worker.replica import Replica
 
 DEPTH = 50  # how far down a ranking is remembered, to be scored when the answer comes
@@ -63,6 +65,7 @@ class BatchResult:
     counts: Counter[str] = field(default_factory=Counter)
     scored: Sequence[ScoredAnswer] = ()
     ended: dict[int, bool] = field(default_factory=dict)
+    moved: Sequence[Arrival] = ()  # to their graph's partition, for they stand in another one
 
 
 class Answering(Protocol):
@@ -75,6 +78,8 @@ class Answering(Protocol):
     score: LiveScore
     heuristic: bool
     known_through: int | None
+    origins: Origins
+    limits: QueryLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,9 @@ class Batch:
 
     def add(self, arrival: Arrival) -> None:
         """The next event of the log; one that is of no use is rejected, and the rest goes on."""
+        if not self._graph.origins.take(arrival.origin):
+            self._counts["repeated"] += 1
+            return
         try:
             event = decode_event(arrival.value, self._graph.bundle.clock)
             if isinstance(event, Question):
@@ -142,8 +150,8 @@ class Batch:
         if objection := self._admission.object_to_fact(fact):
             self._reject(arrival, *objection)
             return
-        if arrival.again == Reason.UNKNOWN_RELATION:
-            # The bundle knows the relation, so its state took the fact in at its first place in the log.
+        if arrival.again in (Reason.UNKNOWN_RELATION, Reason.TOO_MANY_ENTITIES):
+            # This bundle knows the relation or has room, so its state took the fact in at its first place in the log.
             self._counts["known"] += 1
             return
         if self._sees_pending or (self._asked and self._admission.moves(fact.t)):
@@ -154,7 +162,7 @@ class Batch:
             self._counts["late"] += 1
         self._facts.append(fact)
         self._in_order.append(fact)
-        self._admission.take(fact.t)
+        self._admission.take_fact(fact)
 
     def _add_tick(self, tick: Tick) -> None:
         """Time passes, unless it has already."""
@@ -171,6 +179,7 @@ class Batch:
         """A question waits for its like until the watermark moves, or until a fact that it must not see."""
         if self._silent or not self._graph.replica.answers(question.id):
             return
+        self._graph.limits.require(question)
         self._counts["query"] += 1
         if question.next:
             reached = self._admission.watermark

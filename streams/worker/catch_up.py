@@ -23,6 +23,7 @@ class CatchUp:
     def __init__(self, connection: Connection, topics: Topics, retry: Retry) -> None:
         self._connection, self._topics, self._retry = connection, topics, retry
         self._log: EventLog | None = None
+        self._watching: LogReader | None = None  # kept open, because it may be asked with every batch
 
     @property
     def log(self) -> EventLog:
@@ -35,6 +36,17 @@ class CatchUp:
         """The first offset that is still kept, and the one that the next event will get."""
         with open_log(self._connection, self._topics.events) as reader:
             return reader.bounds(partition)
+
+    def first_kept(self, partition: int) -> int:
+        """The first offset that is still kept."""
+        if self._watching is None:
+            self._watching = LogReader(self._connection, self._topics.events)
+        try:
+            return self._watching.bounds(partition)[0]
+        except AdatkgError:
+            self._watching.close()
+            self._watching = None
+            raise
 
     def bring(self, graphs: Sequence[HostedGraph], end: int) -> None:
         """Bring graphs of one partition to the state right before `end`; their answers were given before."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import structlog
 
-from adatkg_core.messages import Question, Reason, Unusable, decode_event, decode_graph
+from adatkg_core.messages import MAX_BYTES, Question, Reason, Unusable, decode_event, decode_graph
 from adatkg_core.runtime import Retry
 from adatkg_core.storage import Bundle, Saved
 from streams.kafka import partition_of
@@ -26,7 +26,6 @@ from streams.worker.replica import Replica
 LOOK_AGAIN = 5.0  # seconds until the store is asked again for a graph's first model
 STALE = 500_000  # offsets: a graph that is idle for so long in a busy partition is saved again, to be found sooner
 ABSENT = 10_000  # graphs without a model that are remembered
-PARTITIONER = "place keys by murmur2, as Kafka's own clients do, and never change the topic's partitions"
 log = structlog.get_logger()
 K = TypeVar("K")
 
@@ -61,8 +60,8 @@ class GraphHost:
         results: list[BatchResult] = []
         for number, some in _grouped(arrivals, lambda arrival: arrival.source.partition):
             partition = self._partitions.setdefault(number, _Partition(some[0].source.offset))
-            for run in _runs(some, partition.next):
-                if run[0].source.offset > partition.next and partition.graphs:
+            for run in _runs(self._checked(number, some), partition.next):
+                if run[0].begins > partition.next and partition.graphs:
                     self._fill_gap(number, run[0].source.offset)
                 results += [self._deal_out(number, key, own) for key, own in _grouped(run, lambda one: one.key)]
                 partition.next = run[-1].source.offset + 1
@@ -133,10 +132,27 @@ class GraphHost:
         except Unusable as problem:
             return self._refuse("", arrivals, problem)
         if partition_of(name, self._catch_up.log.partitions) != number:
-            detail = f"graph {name} does not belong here: {PARTITIONER}"
-            return self._refuse(name, arrivals, Unusable(Reason.WRONG_PARTITION, detail))
+            return self._move(name, arrivals)
         hosted = self._host(number, name, arrivals[0].source.offset)
         return self._without_model(name, arrivals) if hosted is None else hosted.apply(arrivals)
+
+    def _checked(self, number: int, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+        """Offsets that a delivery skips hold no event, unless the log lost them before they were read."""
+        skipping = [arrival for arrival in arrivals if arrival.begins < arrival.source.offset]
+        if not skipping:
+            return arrivals
+        first = self._retry.run(lambda: self._catch_up.first_kept(number), f"partition {number}")
+        return [replace(one, follows=None) if one.begins < first else one for one in arrivals]
+
+    def _move(self, name: str, arrivals: Sequence[Arrival]) -> BatchResult:
+        """To the graph's own partition, whose state and order are its only ones; of several replicas one does it."""
+        large = [one for one in arrivals if len(one.value or b"") > MAX_BYTES]
+        detail = f"the message has more than the {MAX_BYTES} bytes of an event"
+        result = self._refuse(name, large, Unusable(Reason.TOO_LARGE, detail))
+        if self._replica.leads:
+            result.moved = [one for one in arrivals if len(one.value or b"") <= MAX_BYTES]
+            result.counts["moved"] = len(result.moved)
+        return result
 
     def _refuse(self, name: str, arrivals: Sequence[Arrival], problem: Unusable) -> BatchResult:
         """Of several replicas one says so."""
@@ -205,7 +221,7 @@ def _runs(arrivals: Sequence[Arrival], start: int) -> Iterable[list[Arrival]]:
         offset = arrival.source.offset
         if offset < start:
             continue
-        if run and offset > start:
+        if run and arrival.begins > start:
             yield run
             run = []
         run.append(arrival)

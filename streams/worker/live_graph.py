@@ -8,10 +8,12 @@ from adatkg_core.engine import Engine
 from adatkg_core.model import keeps_counts
 from adatkg_core.storage import Bundle, Saved
 from adatkg_core.text import TextEncoder
+from streams.kafka import Origins
 from streams.settings import StreamSettings
 from streams.worker.arrival import Arrival
 from streams.worker.batch import Batch, BatchResult
 from streams.worker.live_score import LiveScore
+from streams.worker.query_limits import limits_of
 from streams.worker.replica import Replica
 
 
@@ -32,6 +34,8 @@ class LiveGraph:
         self.name, self.bundle, self.replica = name, bundle, replica
         self.engine: Engine = bundle.engine(encoder, late=settings.late, max_jump=settings.max_jump, snapshot=snapshot)
         self.known_through = saved.known_through if saved else None
+        self.origins = Origins(saved.origins if saved else ())
+        self.limits = limits_of(settings)
         self.score = LiveScore(horizon=settings.horizon)
         self.heuristic = settings.heuristic and keeps_counts(self.engine.state)
 
@@ -49,4 +53,5 @@ class LiveGraph:
 
     def capture(self, offset: int, log_id: str) -> Saved:
         """A copy of everything, as of before the event at `offset` of this log."""
-        return Saved(self.engine.snapshot(), self.name, self.version, offset, self.known_through, log_id)
+        origins = self.origins.pairs()
+        return Saved(self.engine.snapshot(), self.name, self.version, offset, self.known_through, log_id, origins)

@@ -8,7 +8,8 @@ import structlog
 
 from adatkg_core.messages import Reason
 from streams.dead_letters import dead_letter_headers
-from streams.kafka import Message, Producer, Topics
+from streams.kafka import Message, Producer, Topics, with_origin
+from streams.worker.arrival import Arrival
 from streams.worker.batch import BatchResult, Rejected
 from streams.worker.metrics import Metrics
 
@@ -28,6 +29,10 @@ def undeliverable(topics: Topics, topic: str, message: Message) -> tuple[str, in
     return topics.deadletter, 0, [Message(message.key, b"", headers, message.source)]
 
 
+def _moved(arrival: Arrival) -> Message:
+    return Message(arrival.key, arrival.value, with_origin(arrival.headers, arrival.source), arrival.source)
+
+
 class Publisher:
     """Hands on what came of each batch, in log order."""
 
@@ -38,7 +43,7 @@ class Publisher:
 
     async def start(self) -> None:
         """Connect to the brokers."""
-        await self._producer.start((self._topics.predictions, self._topics.deadletter))
+        await self._producer.start((self._topics.events, self._topics.predictions, self._topics.deadletter))
 
     def publish(self, results: Sequence[BatchResult], events: int, seconds: float) -> None:
         """Send what came of a batch of so many events, which took so long; returns before it is durable."""
@@ -54,6 +59,9 @@ class Publisher:
         letters = [self._dead_letter(result.graph, one) for result in results for one in result.rejected]
         if letters:
             self._producer.send(self._topics.deadletter, letters)
+        moved = [_moved(one) for result in results for one in result.moved]
+        if moved:
+            self._producer.send(self._topics.events, moved, in_order=True)
         for observe in self._observers:
             observe(results)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adatkg_core.clock import _parse_iso, Clock, clock_from_dict, readable, span_of, tick_of
+from adatkg_core.clock import Clock, _parse_iso, clock_from_dict, readable, span_of, tick_of
 from adatkg_core.errors import InputError
 
 QUARTERS = Clock("2018-01-01", 900)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,9 @@ class NoLog(CatchUp):
     def bounds(self, partition: int) -> tuple[int, int]:
         return self._bounds
 
+    def first_kept(self, partition: int) -> int:
+        return self._bounds[0]
+
     def bring(self, graphs: Sequence[Any], end: int) -> None:
         self.wanted.append((min(hosted.offset for hosted in graphs), end))
 
@@ -87,6 +90,7 @@ class Message:
     key: bytes | None
     value: bytes | None
     headers: Any = None
+    generation_id: int = 1
 
 
 class Delivered:
@@ -101,6 +105,23 @@ class Delivered:
         return True
 
 
+class NoFlow:
+    """Where deliveries come from when a test makes them: remembers which partitions are paused."""
+
+    def __init__(self, highwater: Callable[[int], int | None] = lambda _: None) -> None:
+        self._highwater = highwater
+        self.paused: set[int] = set()
+
+    def highwater(self, partition: int) -> int | None:
+        return self._highwater(partition)
+
+    def pause(self, partition: int) -> None:
+        self.paused.add(partition)
+
+    def resume(self, partition: int) -> None:
+        self.paused.discard(partition)
+
+
 class Outbox:
     """Stands in for the producer: what was sent is durable at once."""
 
@@ -110,7 +131,7 @@ class Outbox:
     async def start(self, topics: Sequence[str]) -> None:
         return None
 
-    def send(self, topic: str, messages: Sequence[Any]) -> None:
+    def send(self, topic: str, messages: Sequence[Any], *, in_order: bool = False) -> None:
         self.sent += [(topic, message) for message in messages]
 
     async def room(self) -> None:
@@ -132,7 +153,8 @@ class FakeWorker:
         self.replica, self.retry = Replica(settings.replica, settings.replicas), Retry("loading_failed")
         self.loader = Loader(settings, self.replica)
         self.host = GraphHost(self.loader, NoLog("first"), self.replica, self.retry)
-        self.intake = Intake(settings, lambda _: None)
+        self.flow = NoFlow()
+        self.intake = Intake(settings, self.flow)
         self.publisher = Publisher(Topics(), outbox, self.metrics, observers)
         self.checkpointer = Checkpointer(settings, self.device, self.host, self.loader, self.publisher, self.metrics)
         self.worker = Worker(self.intake, self.device, self.host, self.publisher, self.checkpointer)

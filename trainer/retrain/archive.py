@@ -22,13 +22,13 @@ import torch
 from adatkg_core.clock import DAY, Clock, clock_from_dict
 from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.datasets import Dataset, Facts, newest_window
-from adatkg_core.engine import Admission
+from adatkg_core.engine import Admission, EntityLimit
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact
-from adatkg_core.messages import Question, Unusable, decode_event
+from adatkg_core.messages import Question, Reason, Unusable, decode_event
 from adatkg_core.state import Catalog
 from adatkg_core.storage import read_artifact, remove_artifact, write_artifact
-from streams.kafka import LogReader, Record
+from streams.kafka import LogReader, Origins, Record, origin_of
 
 KIND = "facts"
 FULL = 250_000  # facts from which on a segment is left as it is; also what is held in memory while reading
@@ -52,7 +52,9 @@ class Archive:
     next: int
     watermark: int | None
     clock: Clock | None
+    origins: Origins  # of events that were moved into this log
     _log: str | None  # the id of the log that it was read from
+    _full_at: int | None  # the most entities, if a fact was left out because they would have been more
     _sound: bool  # whether memory says what the disk says
     _damage: tuple[int, str] | None  # from which offset on segments are of no use, and why
 
@@ -74,13 +76,14 @@ class Archive:
         *,
         log_id: str = "",
         late: LatePolicy = "apply",
+        max_entities: int = 0,
         report: Callable[[int, int], None] = lambda done, total: None,
     ) -> int:
         """Take in what the log has from `next` to its end, as an engine would; returns the number of new facts.
 
         `log_id` tells this log from any other, in which the offsets would mean something else.
         A message that no engine could use is left out, but one whose relation only the present model does not know
-        is kept: that is how the next one learns it.
+        is kept: that is how the next one learns it. Of names there are at most `max_entities`, unless that is 0.
         """
         if not self._sound:
             self._load()
@@ -88,13 +91,15 @@ class Archive:
         self._mend(first)
         self._require_same_log(log_id, first, end)
         self._adopt(clock)
+        self._require_room(max_entities)
         self._sweep()
         if first > self.next:
             log.warning("facts_lost_to_retention", graph=self.graph, archived_to=self.next, log_begins=first)
         before, start = self.facts, max(first, self.next)
         self._log, left_out, key = log_id, 0, self.graph.encode()
         self._sound = False  # until what is in memory is on disk
-        admission = Admission(self.watermark, late, max_jump)
+        limit = EntityLimit(self._entities, max_entities) if max_entities else None
+        admission = Admission(self.watermark, late, max_jump, entities=limit)
         for record in reader.read(partition, start, end):
             if record.key == key:
                 left_out += not self._take(record, admission)
@@ -134,15 +139,20 @@ class Archive:
 
     def _take(self, record: Record, admission: Admission) -> bool:
         """Whether the message could be used; a fact behind the watermark counts as of the watermark."""
+        if not self.origins.take(origin_of(record.headers)):
+            return False
         try:
             event = decode_event(record.value, self.clock)
         except Unusable:
             return False
         if isinstance(event, Question):
             return True
-        if admission.object_to_fact(event) if isinstance(event, Fact) else admission.object_to_time(event.t):
+        objection = admission.object_to_fact(event) if isinstance(event, Fact) else admission.object_to_time(event.t)
+        if objection is not None:
+            if objection[0] is Reason.TOO_MANY_ENTITIES and admission.entities is not None:
+                self._full_at = admission.entities.most
             return False
-        self.watermark = admission.take(event.t)
+        self.watermark = admission.take_fact(event) if isinstance(event, Fact) else admission.take(event.t)
         if isinstance(event, Fact):
             self._entities.add((event.s, event.o))
             self._relations.add((event.r,))
@@ -156,6 +166,14 @@ class Archive:
             raise InputError(
                 f"{self._folder}: was read up to offset {self.next} from another log than the present one, whose "
                 f"offsets are {first} to {end}; give another --archive, or remove this folder to begin anew"
+            )
+
+    def _require_room(self, max_entities: int) -> None:
+        """What was left out for want of room is not here; with more room it would be."""
+        if self._full_at not in (None, max_entities):
+            raise InputError(
+                f"{self._folder}: facts with new names were left out with model.max_entities = {self._full_at}, now it "
+                f"is {max_entities}; remove this folder to read the log again"
             )
 
     def _adopt(self, clock: Clock | None) -> None:
@@ -175,7 +193,8 @@ class Archive:
         self._rows = array("q")  # the facts of the short last segment, flat
         self._begin = (0, 0, 0)  # where the segment to be written begins: offset, entities, relations
         self._damage = self._log = None
-        self.next, self.watermark, self.clock = 0, None, None
+        self.next, self.watermark, self.clock, self.origins = 0, None, None, Origins()
+        self._full_at = None
         self._sound = True
         places = sorted(place for place in self._folder.glob("*-*") if _NAME.fullmatch(place.name))
         while rest := [place for place in places if int(place.name[21:]) > self.next]:
@@ -201,12 +220,14 @@ class Archive:
             columns = np.stack([tensors[name].numpy().astype(np.int64) for name in COLUMNS], 1)
             clock = clock_from_dict(meta["clock"], where=f"{place}: clock")
             following, log_id = int(meta["next"]), str(meta["log"])
+            origins, full = Origins(meta.get("origins", ())), meta.get("full_at")
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{place}: its description lacks {error}; it does not fit those before it") from error
         self._entities.add(meta["entities"])
         self._relations.add(meta["relations"])
         self._segments.append(_Segment(place, len(columns)))
-        self.next, self.watermark, self.clock = following, meta["watermark"], clock
+        self.next, self.watermark, self.clock, self.origins = following, meta["watermark"], clock, origins
+        self._full_at = None if full is None else int(full)
         self._log, self._rows, self._begin = log_id, array("q"), begin
         if len(columns) < FULL:
             self._rows.frombytes(columns.tobytes())
@@ -225,6 +246,8 @@ class Archive:
             "next": following,
             "watermark": self.watermark,
             "clock": self.clock.as_dict() if self.clock else None,
+            "origins": self.origins.pairs(),
+            "full_at": self._full_at,
             "entities_before": entities,
             "relations_before": relations,
             "entities": self._entities.names[entities:],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,4 +73,5 @@ class Underway:
     relations: list[str]  # that it knew
     shaping: dict[str, Any]
     decision: dict[str, Any] | None = None  # the announcement to be made
+    origins: list[list[int]] = field(default_factory=list)  # of events that were moved into the log below the offset
     against: str | None = None  # the present version that the candidate was measured against

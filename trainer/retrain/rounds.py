@@ -31,7 +31,7 @@ from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.messages import Announcement, Verdict, decode_announcement, encode_announcement
 from adatkg_core.storage import Bundle, ModelStore, Saved, read_document, safe_name, why_unfit, write_document
 from adatkg_core.text import TextEncoder, load_encoder
-from streams.kafka import Connection, Topics, announce, event_log, open_log, partition_of
+from streams.kafka import Connection, Origins, Topics, announce, event_log, open_log, partition_of
 from streams.promotion import carry_out
 from trainer.fit import Report, train
 from trainer.retrain.archive import Archive
@@ -94,6 +94,7 @@ class LogTrainer:
                 self.plan.max_jump,
                 log_id=where.log_id(partition),
                 late=self.plan.late,
+                max_entities=self.plan.config.model.max_entities,
                 report=lambda done, total: report("read", done, total),
             )
         self._metrics.facts.labels(self.plan.graph).set(self._archive.facts)
@@ -151,7 +152,10 @@ class LogTrainer:
         shutil.rmtree(self._work, ignore_errors=True)
         archive = self._archive
         relations = [] if present is None else list(present.relations)
-        return Underway(archive.next, archive.watermark, archive.facts, base, relations, self.plan.shaping())
+        origins = [list(pair) for pair in archive.origins.pairs()]
+        return Underway(
+            archive.next, archive.watermark, archive.facts, base, relations, self.plan.shaping(), origins=origins
+        )
 
     def _unfinished(self) -> Underway | None:
         """The run that a kill left; one with other settings is of no use."""
@@ -230,7 +234,8 @@ class LogTrainer:
         engine.observe_rows(torch.from_numpy(facts).to(engine.device))
         if run.watermark is not None:  # ticks may have moved it beyond the last fact
             engine.advance(run.watermark)
-        return Saved(engine.snapshot(), self.plan.graph, bundle.version, run.offset, log=self._log_id)
+        origins = Origins(run.origins).pairs()
+        return Saved(engine.snapshot(), self.plan.graph, bundle.version, run.offset, None, self._log_id, origins)
 
     def _carry_out(self, run: Underway, announcement: Announcement, began: float) -> Round:
         self._lease.require()

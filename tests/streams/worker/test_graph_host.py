@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import orjson
 import pytest
 from structlog.testing import capture_logs
 
+from adatkg_core.events import Source
+from adatkg_core.messages import MAX_BYTES, encode_query
 from streams.kafka import partition_of
 from streams.settings import StreamSettings
 from streams.worker import BatchResult, GraphHost, Loader, Replica
-from tests.support.fake_worker import HERE, PARTITIONS, NoLog, answered_by, fact, host_of, query, settings_with_model
+from tests.support.fake_worker import (
+    HERE,
+    PARTITIONS,
+    RELATION,
+    SUBJECT,
+    NoLog,
+    answered_by,
+    fact,
+    host_of,
+    query,
+    settings_with_model,
+)
 
 
 @pytest.fixture
@@ -47,10 +61,58 @@ def test_what_was_delivered_to_others_meanwhile_is_read_from_the_log(settings: S
     assert log.wanted == [(0, 3), (5, 9)]
 
 
-def test_a_graph_in_a_partition_that_is_not_its_own_is_a_dead_letter(settings: StreamSettings) -> None:
-    elsewhere = (HERE + 1) % PARTITIONS
-    (result,) = host_of(settings).process([fact(0, elsewhere), query(1, elsewhere)])
-    assert [rejected.code for rejected in result.rejected] == ["wrong-partition"] * 2
+def test_what_is_skipped_within_an_assignment_is_read_from_the_log_only_if_the_log_has_lost_it(
+    settings: StreamSettings,
+) -> None:
+    def deliver(log: NoLog) -> list[tuple[int, int]]:
+        host = host_of(settings, log)
+        host.process([fact(3), replace(fact(5), follows=4), replace(fact(9), follows=6)])
+        host.process([replace(query(12), follows=10)])
+        return log.wanted
+
+    assert deliver(NoLog("first")) == [(0, 3)], "these were marks of transactions"
+    assert deliver(NoLog("second", first=7)) == [(7, 3), (7, 5), (7, 9)], "these are gone"
+
+
+ELSEWHERE = (HERE + 1) % PARTITIONS
+
+
+def test_an_event_in_a_foreign_partition_is_moved_to_its_graphs_own(settings: StreamSettings) -> None:
+    huge = replace(fact(2, ELSEWHERE), value=b"x" * (MAX_BYTES + 1))
+    (result,) = host_of(settings).process([fact(0, ELSEWHERE), query(1, ELSEWHERE), huge])
+    assert [one.source.offset for one in result.moved] == [0, 1]
+    assert [rejected.code for rejected in result.rejected] == ["too-large"]
+    assert (result.counts["moved"], result.answered) == (2, [])
+
+
+def test_of_several_replicas_one_moves(tmp_path: Path) -> None:
+    for replica, moved in ((1, 1), (2, 0)):
+        host = host_of(settings_with_model(tmp_path / str(replica), replica=replica, replicas=2))
+        (result,) = host.process([fact(0, ELSEWHERE)])
+        assert len(result.moved) == moved and not result.rejected
+
+
+def test_a_move_that_is_made_again_has_its_effect_once_also_after_a_restart(settings: StreamSettings) -> None:
+    host = host_of(settings)
+    moved = [replace(fact(offset), origin=Source(ELSEWHERE, 40 + offset)) for offset in range(4)]
+    again = [replace(one, source=Source(HERE, 4 + i)) for i, one in enumerate(moved)]
+    assert interactions(host.process([*moved, *again[:2], query(6)])) == [4]
+    save(host, settings)
+    started = host_of(settings)
+    late = [replace(one, source=Source(HERE, 7 + i)) for i, one in enumerate(moved)]
+    other = replace(fact(11), origin=Source(ELSEWHERE + 1, 0))
+    assert interactions(started.process([*late, other, query(12)])) == [5]
+
+
+@pytest.mark.parametrize(
+    ("asks", "says"), [({"k": 11}, "k asks for 11"), ({"rank_of": list("abcd")}, "rank_of asks for 4")]
+)
+def test_a_query_that_asks_for_too_much_is_a_dead_letter(tmp_path: Path, asks: dict[str, Any], says: str) -> None:
+    host = host_of(settings_with_model(tmp_path, max_k=10, max_ranked=3))
+    value = encode_query("q", RELATION, "next", s=SUBJECT, **asks)
+    (result,) = host.process([fact(0), replace(query(1), value=value), query(2)])
+    (rejected,) = result.rejected
+    assert rejected.code == "too-much" and says in rejected.detail and len(result.answered) == 1
 
 
 KEYS = [

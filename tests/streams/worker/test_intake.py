@@ -9,8 +9,8 @@ from typing import Any
 from streams.dead_letters import UNCHANGED
 from streams.settings import StreamSettings
 from streams.worker import Intake
-from streams.worker.intake import BATCHES
-from tests.support.fake_worker import Delivered, fact
+from streams.worker.intake import BATCH_BYTES, BATCHES, OVERFULL
+from tests.support.fake_worker import Delivered, NoFlow, fact
 
 SIZE = 4
 
@@ -18,7 +18,7 @@ SIZE = 4
 def run(scenario: Callable[[Intake], Awaitable[None]], highwater: Callable[[int], int | None] = lambda _: None) -> None:
     async def started() -> None:
         async with asyncio.timeout(10):
-            await scenario(Intake(StreamSettings(batch_events=SIZE, batch_seconds=0.0), highwater))
+            await scenario(Intake(StreamSettings(batch_events=SIZE, batch_seconds=0.0), NoFlow(highwater)))
 
     asyncio.run(started())
 
@@ -27,16 +27,39 @@ def delivered(offset: int, partition: int = 0) -> Any:
     return Delivered(fact(offset, partition), [])
 
 
+def places(batch: Any) -> list[tuple[int, int]]:
+    return [(one.arrival.source.partition, one.arrival.source.offset) for one in batch]
+
+
 def offsets(batch: Any) -> list[int]:
     return [one.arrival.source.offset for one in batch]
 
 
-def test_whoever_delivers_waits_while_several_batches_are_there() -> None:
+def test_of_a_partition_of_which_enough_waits_no_more_is_fetched_while_others_go_on() -> None:
+    flow = NoFlow()
+
+    async def scenario(_: Intake) -> None:
+        intake = Intake(StreamSettings(batch_events=SIZE, batch_seconds=0.0), flow)
+        intake.assigned([0, 1])
+        for offset in range(BATCHES * SIZE):
+            assert flow.paused == set()
+            await intake.put(delivered(offset))
+        assert flow.paused == {0}
+        await intake.put(delivered(7, partition=1))
+        assert flow.paused == {0}
+        assert sorted(places(intake.next_batch())) == [(0, 0), (0, 1), (0, 2), (1, 7)]
+        assert flow.paused == set()
+
+    run(scenario)
+
+
+def test_whoever_delivers_far_too_much_waits() -> None:
     async def scenario(intake: Intake) -> None:
         intake.assigned([0])
-        for offset in range(BATCHES * SIZE - 1):
+        most = OVERFULL * BATCHES * SIZE
+        for offset in range(most - 1):
             await intake.put(delivered(offset))
-        waiting = asyncio.create_task(intake.put(delivered(BATCHES * SIZE - 1)))
+        waiting = asyncio.create_task(intake.put(delivered(most - 1)))
         await asyncio.sleep(0.02)
         assert not waiting.done()
         assert offsets(intake.next_batch()) == [0, 1, 2, 3]
@@ -45,10 +68,65 @@ def test_whoever_delivers_waits_while_several_batches_are_there() -> None:
     run(scenario)
 
 
+def test_a_flood_in_one_partition_leaves_others_their_share_of_the_next_batch() -> None:
+    async def scenario(intake: Intake) -> None:
+        intake.assigned(range(7))
+        for offset in range(12):
+            await intake.put(delivered(offset, partition=0))
+        for offset in range(3):
+            await intake.put(delivered(offset, partition=5))
+        assert sorted(places(intake.next_batch())) == [(0, 0), (0, 1), (5, 0), (5, 1)]
+        assert sorted(places(intake.next_batch())) == [(0, 2), (0, 3), (0, 4), (5, 2)], "what one leaves others take"
+        for partition in range(1, 7):  # more of them than a batch has room for
+            await intake.put(delivered(9, partition))
+        first, second = intake.next_batch(), intake.next_batch()
+        assert len(first) == len(second) == SIZE
+        assert {partition for partition, _ in places(first) + places(second)} == set(range(7))
+
+    run(scenario)
+
+
+def test_a_batch_of_large_events_is_smaller_and_never_empty() -> None:
+    async def scenario(intake: Intake) -> None:
+        intake.assigned([0, 1])
+        for offset in range(4):
+            for partition, size in ((0, BATCH_BYTES // 3), (1, 2 * BATCH_BYTES)):
+                event = delivered(offset, partition)
+                event.message.value = b"x" * size
+                await intake.put(event)
+        assert sorted(places(intake.next_batch())) == [(0, 0), (1, 0)]
+        sizes = []
+        while batch := intake.next_batch():
+            sizes.append(len(batch))
+        assert sum(sizes) == 6 and max(sizes) <= 2
+
+    run(scenario)
+
+
+def test_what_is_skipped_within_an_assignment_is_no_gap_and_what_is_skipped_between_two_is() -> None:
+    async def scenario(intake: Intake) -> None:
+        intake.assigned([0, 1])
+        for offset in (3, 4, 7):
+            await intake.put(delivered(offset))
+        await intake.put(delivered(9, partition=1))
+        assert sorted(one.arrival.begins for one in intake.next_batch()) == [3, 4, 5, 9]
+        intake.assigned([0, 1])
+        for offset in (20, 22, 21):
+            await intake.put(delivered(offset))
+        stale = delivered(30)
+        stale.message.generation_id = 2
+        await intake.put(stale)
+        assert [one.arrival.begins for one in intake.next_batch()] == [20, 21, 21, 30]
+
+    run(scenario)
+
+
 def test_nobody_waits_beyond_the_end() -> None:
     async def scenario(intake: Intake) -> None:
         intake.assigned([0])
-        waiting = [asyncio.create_task(intake.put(delivered(offset))) for offset in range(BATCHES * SIZE + 2)]
+        waiting = [
+            asyncio.create_task(intake.put(delivered(offset))) for offset in range(OVERFULL * BATCHES * SIZE + 2)
+        ]
         await asyncio.sleep(0.02)
         assert not all(one.done() for one in waiting)
         intake.close()

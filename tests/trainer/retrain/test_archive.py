@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from adatkg_core.datasets import synthesize
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Fact
 from adatkg_core.messages import encode_fact, encode_query, encode_tick
-from streams.kafka import Connection, Record, open_log, partition_of
+from streams.kafka import ORIGIN, Connection, Record, open_log, partition_of
 from tests.support.running_system import World
 from tests.support.small_graph import fresh_engine
 from tests.support.trainer_logs import DAYS, GRAPH, MemoryLog, messages, named
@@ -52,6 +53,27 @@ def test_it_holds_the_facts_of_the_log_in_order(tmp_path: Path, short: None) -> 
     assert named(archive.dataset()) == named(WORLD)
     assert named(Archive(tmp_path, GRAPH).dataset()) == named(WORLD)
     assert len(segments(tmp_path)) == len(WORLD.facts) // 50 + (len(WORLD.facts) % 50 > 0)
+
+
+def test_an_event_that_was_moved_twice_is_there_once_also_when_it_comes_again_later(tmp_path: Path) -> None:
+    log = MemoryLog(messages(WORLD, 0, 6))
+    moved = [replace(one, headers=((ORIGIN, b"3-%d" % i),)) for i, one in enumerate(log.records)]
+    log.records = [replace(one, offset=i) for i, one in enumerate([*moved, *moved[2:]])]
+    archive = Archive(tmp_path, GRAPH)
+    assert archive.update(log, 0, DAYS) == 6
+    log.records += [replace(one, offset=len(log.records) + i) for i, one in enumerate(moved)]
+    again = Archive(tmp_path, GRAPH)
+    assert (again.update(log, 0, DAYS), again.origins.pairs()) == (0, [(3, 5)])
+
+
+def test_names_beyond_the_bound_are_left_out_as_an_engine_leaves_them_out(tmp_path: Path) -> None:
+    log, archive = MemoryLog(messages(WORLD)), Archive(tmp_path, GRAPH)
+    archive.update(log, 0, DAYS, max_entities=12)
+    names: set[str] = set()
+    wanted = [one for one in named(WORLD) if len(names | {one[0], one[2]}) <= 12 and not names.update((one[0], one[2]))]
+    assert named(archive.dataset()) == wanted and len(wanted) < len(WORLD.facts)
+    with pytest.raises(InputError, match="max_entities = 12, now it is 13; remove this folder"):
+        Archive(tmp_path, GRAPH).update(log, 0, DAYS, max_entities=13)
 
 
 def test_a_second_update_reads_only_what_is_new(tmp_path: Path, short: None) -> None:
