@@ -89,6 +89,13 @@ class Reason(StrEnum):
         "`v` is not the version of messages that the worker reads.",
         "Upgrade the worker or the producer.",
     )
+    WRONG_PARTITION = (
+        "wrong-partition",
+        "The event stands in another partition than its graph's, and the worker that found it may not write to the "
+        "events' topic, so it could not move it.",
+        "Grant the worker the right to write to the events' topic, then retry: a retried event is placed rightly.",
+        True,
+    )
     WRONG_TYPE = ("wrong-type", "A field or the whole message is of another type than it must be.", "Mend it.")
 
     def __new__(cls, word: str, meaning: str, remedy: str, may_pass: bool = False) -> Self:

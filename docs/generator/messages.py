@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from adatkg_core.messages import encode_fact, encode_query, encode_tick, message_schemas
+from adatkg_core.messages import MAX_BYTES, MAX_K, MAX_RANKED, encode_fact, encode_query, encode_tick, message_schemas
 from docs.generator.markdown import code, described, document, table
 from streams.dead_letters import HEADERS, RETRIED, RETRY_OF
-from streams.kafka import LARGEST_MESSAGE, Topics
+from streams.kafka import LARGEST_MESSAGE, ORIGIN, Topics
 from streams.kafka.topics import DEFAULT_PARTITIONS, _wanted
 
 INTRODUCTION = f"""
@@ -22,10 +22,14 @@ announcements of candidates have others. The same is in [JSON Schema](../schemas
 {{topics}}
 
 `adatkg` stands for the prefix, which `--topic-prefix` or `ADATKG_TOPIC_PREFIX` changes. Topics that are missing are
-made by whichever command comes first. The key decides the partition by murmur2, as Kafka's own clients place it;
-librdkafka needs `partitioner=murmur2_random`. An event that stands elsewhere becomes a
-[dead letter](dead-letters.md#wrong-partition), because its order among the others would be lost. The number of
-partitions must not change later. A message may have up to {LARGEST_MESSAGE >> 20} MiB to enter the log.
+made by whichever command comes first. The key decides the partition by murmur2, as Kafka's own clients place it. An
+event that another client put elsewhere (librdkafka goes by CRC32) is moved there by the worker that finds it, in order,
+with the place where it stood, `partition-offset`, in the header `{ORIGIN}`; an event with an origin that was taken before
+is a repeat and left out. Only what is committed is read. The number of partitions must not change later. A message may have
+up to {LARGEST_MESSAGE >> 20} MiB to enter the log, an event up to {MAX_BYTES >> 20}.
+
+A query may ask for {MAX_K:,} answers and {MAX_RANKED:,} ranks; a worker gives as many as its settings `max_k` and
+`max_ranked` allow, and sets aside what asks for [more](dead-letters.md#too-much).
 """
 EXAMPLES = {
     "fact": encode_fact("Keller Bikes (Graz)", "orders from", "Depot Graz", "2025-04-22"),

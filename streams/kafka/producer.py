@@ -25,7 +25,7 @@ REQUEST_MS = 120_000  # a partition may be without a leader for a while; what ex
 STOP_WITHIN = 5.0  # seconds for the producer to end; what it still holds is made again from the log
 PAUSE = 1.0  # seconds before a batch that failed is sent again
 Headers = list[tuple[str, bytes]]
-TooLarge = Callable[[str, "Message"], tuple[str, int, list["Message"]]]
+Instead = Callable[[str, "Message", KafkaError], tuple[str, int, list["Message"]] | None]
 log = structlog.get_logger()
 
 
@@ -47,9 +47,9 @@ class Message:
 class Producer:
     """A producer that never gives up: a message handed over is delivered at least once while the worker lives."""
 
-    def __init__(self, connection: Connection, too_large: TooLarge | None = None) -> None:
-        """`too_large` says what goes out instead of a message that no broker takes: where to, and what."""
-        self._connection, self._too_large = connection, too_large
+    def __init__(self, connection: Connection, instead: Instead = lambda topic, message, error: None) -> None:
+        """`instead` says what goes out in place of a message that brokers refuse: where to, and what, if anything."""
+        self._connection, self._instead = connection, instead
         self._retry = Retry("send_failed", KafkaError, PAUSE, level="warning")
         self._producer: AIOKafkaProducer | None = None
         self._partitions: dict[str, int] = {}
@@ -141,10 +141,10 @@ class Producer:
 
     async def _insist(self, topic: str, partition: int, messages: list[Message]) -> None:
         what = f"{len(messages)} messages to {topic}"
-        await self._retry.run_async(lambda: self._send_or_cut(topic, partition, messages), what)
+        await self._retry.run_async(lambda: self._send_or_replace(topic, partition, messages), what)
 
-    async def _send_or_cut(self, topic: str, partition: int, messages: list[Message]) -> None:
-        """Send them; where they are too large together, one by one, and what is too large alone in another shape."""
+    async def _send_or_replace(self, topic: str, partition: int, messages: list[Message]) -> None:
+        """Send them; where they are too large together, one by one, and what is refused alone in another shape."""
         try:
             await self._send(topic, partition, messages)
         except MessageSizeTooLargeError as error:
@@ -154,8 +154,14 @@ class Producer:
                 return
             # Trying again would not help, and the rest must go on.
             log.error("undeliverable", topic=topic, bytes=messages[0].size, problem=repr(error))
-            if self._too_large is not None and messages[0].value:
-                await self._insist(*self._too_large(topic, messages[0]))
+            if other := self._instead(topic, messages[0], error) if messages[0].value else None:
+                await self._insist(*other)
+        except KafkaError as error:
+            others = [self._instead(topic, message, error) for message in messages]
+            if not all(others):
+                raise
+            for other in filter(None, others):
+                await self._insist(*other)
 
     async def _send(self, topic: str, partition: int, messages: list[Message]) -> None:
         assert self._producer is not None

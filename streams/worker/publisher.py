@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import structlog
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError, TopicAuthorizationFailedError
 
 from adatkg_core.messages import Reason
 from streams.dead_letters import dead_letter_headers
@@ -17,16 +18,24 @@ Observer = Callable[[Sequence[BatchResult]], None]  # hears what came of each ba
 log = structlog.get_logger()
 
 
-def undeliverable(topics: Topics, topic: str, message: Message) -> tuple[str, int, list[Message]]:
-    """What goes out instead of a message that is too large for its topic: a dead letter without its bytes, and where.
+def undeliverable(
+    topics: Topics, topic: str, message: Message, error: KafkaError
+) -> tuple[str, int, list[Message]] | None:
+    """What goes out instead of a message that brokers refuse for good: a dead letter, and where; None for any other.
 
-    It is what a `Producer` asks for.
+    What is too large for its topic goes without its bytes. It is what a `Producer` asks for.
     """
-    detail = f"{topic} takes no message of {message.size} bytes: raise its max.message.bytes"
     graph = (message.key or b"").decode(errors="replace")
     at = (-1, -1) if message.source is None else (message.source.partition, message.source.offset)
-    headers = dead_letter_headers(Reason.UNDELIVERABLE, detail, topics.events, *at, graph)
-    return topics.deadletter, 0, [Message(message.key, b"", headers, message.source)]
+    if isinstance(error, MessageSizeTooLargeError):
+        detail = f"{topic} takes no message of {message.size} bytes: raise its max.message.bytes"
+        headers = dead_letter_headers(Reason.UNDELIVERABLE, detail, topics.events, *at, graph)
+        return topics.deadletter, 0, [Message(message.key, b"", headers, message.source)]
+    if isinstance(error, TopicAuthorizationFailedError) and topic == topics.events:
+        detail = f"it belongs to another partition, and this worker has no right to write to {topic}: grant it"
+        headers = dead_letter_headers(Reason.WRONG_PARTITION, detail, topics.events, *at, graph)
+        return topics.deadletter, 0, [Message(message.key, message.value, headers, message.source)]
+    return None
 
 
 def _moved(arrival: Arrival) -> Message:

@@ -13,5 +13,5 @@ for _ in range(count):
         break
     if message.error():
         raise KafkaException(message.error())
-    print(message.value().decode())
+    print((message.value() or b"").decode())
 consumer.close()

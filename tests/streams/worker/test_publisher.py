@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
-from aiokafka.errors import MessageSizeTooLargeError
+from aiokafka.errors import MessageSizeTooLargeError, NotLeaderForPartitionError, TopicAuthorizationFailedError
 from structlog.testing import capture_logs
 
 from adatkg_core.events import Query, Ranking, Source
 from adatkg_core.messages import Question
-from streams.kafka import Connection, Producer, Topics
+from streams.kafka import Connection, Producer, Topics, partition_of
 from streams.worker import Answered, Arrival, BatchResult, Metrics, Publisher, Rejected, undeliverable
 from tests.support.fake_worker import Outbox
 
@@ -32,8 +34,9 @@ def answered(offset: int, body: bytes = b"{}", graph: str = "g") -> Answered:
 class SmallTopics:
     """A producer whose brokers refuse what is larger than a topic takes; keeps what they accept."""
 
-    def __init__(self) -> None:
-        self.limits = {TOPICS.predictions: 1_000}
+    def __init__(self, refuses: Collection[str] = ()) -> None:
+        self.limits, self.refuses = {TOPICS.predictions: 1_000}, refuses
+        self.failing = 0  # so many requests fail in passing
         self.accepted: list[tuple[str, int, Any]] = []
 
     async def start(self) -> None:
@@ -52,6 +55,11 @@ class SmallTopics:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if sum(len(one["value"]) for one in batch.messages) > self.limits.get(topic, 1 << 20):
             done.set_exception(MessageSizeTooLargeError())
+        elif topic in self.refuses:
+            done.set_exception(TopicAuthorizationFailedError())
+        elif self.failing:
+            self.failing -= 1
+            done.set_exception(NotLeaderForPartitionError())
         else:
             self.accepted += [(topic, partition, one) for one in batch.messages]
             done.set_result(None)
@@ -123,3 +131,37 @@ def test_answers_and_dead_letters_go_to_their_topics_in_order_and_are_counted() 
     ):
         assert line in page
     assert heard == [results]
+
+
+@pytest.mark.parametrize(("refuses", "letters"), [(set(), 0), ({TOPICS.events}, 3)])
+def test_what_is_moved_goes_in_order_with_its_origin_or_becomes_a_dead_letter_where_we_may_not_write(
+    monkeypatch: pytest.MonkeyPatch, refuses: set[str], letters: int
+) -> None:
+    producer = SmallTopics(refuses)
+    monkeypatch.setattr("streams.kafka.producer.AIOKafkaProducer", lambda **_: producer)
+    monkeypatch.setattr("streams.kafka.producer.BATCH_BYTES", 1)  # each on its way alone
+    monkeypatch.setattr("streams.kafka.producer.PAUSE", 0.01)
+    producer.failing = 2
+
+    async def scenario() -> None:
+        publisher = Publisher(TOPICS, Producer(Connection("127.0.0.1:1"), partial(undeliverable, TOPICS)), Metrics())
+        await publisher.start()
+        moved = [replace(arrival(n), headers=(("seq", b"7"), ("origin", b"0-1"))) for n in (5, 6, 7)]
+        publisher.publish([BatchResult("g", moved=moved)], 3, 0.1)
+        await publisher.flush()
+        await publisher.stop()
+
+    asyncio.run(scenario())
+    assert len(producer.accepted) == 3
+    for (topic, partition, one), offset in zip(producer.accepted, (5, 6, 7), strict=True):
+        headers = dict(one["headers"])
+        assert (one["key"], one["value"]) == (b"g", b"value-%d" % offset)
+        if letters:
+            assert (topic, headers["reason"], headers["offset"]) == (
+                TOPICS.deadletter,
+                b"wrong-partition",
+                b"%d" % offset,
+            )
+        else:
+            assert (topic, partition) == (TOPICS.events, partition_of("g", 4))
+            assert one["headers"] == [("origin", b"2-%d" % offset), ("seq", b"7")]
