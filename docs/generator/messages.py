@@ -24,9 +24,9 @@ announcements of candidates have others. The same is in [JSON Schema](../schemas
 `adatkg` stands for the prefix, which `--topic-prefix` or `ADATKG_TOPIC_PREFIX` changes. Topics that are missing are
 made by whichever command comes first. The key decides the partition by murmur2, as Kafka's own clients place it. An
 event that another client put elsewhere (librdkafka goes by CRC32) is moved there by the worker that finds it, in order,
-with the place where it stood, `partition-offset`, in the header `{ORIGIN}`; an event with an origin that was taken before
-is a repeat and left out. Only what is committed is read. The number of partitions must not change later. A message may have
-up to {LARGEST_MESSAGE >> 20} MiB to enter the log, an event up to {MAX_BYTES >> 20}.
+with the place where it stood, `partition-offset`, in the header `{ORIGIN}`; an event with an origin that was taken
+before is a repeat and left out. Only what is committed is read. The number of partitions must not change later. A
+message may have up to {LARGEST_MESSAGE >> 20} MiB to enter the log, an event up to {MAX_BYTES >> 20}.
 
 A query may ask for {MAX_K:,} answers and {MAX_RANKED:,} ranks; a worker gives as many as its settings `max_k` and
 `max_ranked` allow, and sets aside what asks for [more](dead-letters.md#too-much).

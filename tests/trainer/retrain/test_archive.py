@@ -69,8 +69,11 @@ def test_an_event_that_was_moved_twice_is_there_once_also_when_it_comes_again_la
 def test_names_beyond_the_bound_are_left_out_as_an_engine_leaves_them_out(tmp_path: Path) -> None:
     log, archive = MemoryLog(messages(WORLD)), Archive(tmp_path, GRAPH)
     archive.update(log, 0, DAYS, max_entities=12)
-    names: set[str] = set()
-    wanted = [one for one in named(WORLD) if len(names | {one[0], one[2]}) <= 12 and not names.update((one[0], one[2]))]
+    names, wanted = set[str](), []
+    for one in named(WORLD):
+        if len(names | {one[0], one[2]}) <= 12:
+            names |= {one[0], one[2]}
+            wanted.append(one)
     assert named(archive.dataset()) == wanted and len(wanted) < len(WORLD.facts)
     with pytest.raises(InputError, match="max_entities = 12, now it is 13; remove this folder"):
         Archive(tmp_path, GRAPH).update(log, 0, DAYS, max_entities=13)
