@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -40,7 +40,7 @@ class Saved:
     offset: int
     known_through: int | None = None
     log: str = ""
-    origins: Sequence[tuple[int, int]] = ()
+    origins: tuple[tuple[int, int], ...] = ()
 
 
 def write_snapshot(url: str, saved: Saved) -> None:
@@ -70,7 +70,7 @@ def read_snapshot(url: str, device: str = "cpu") -> Saved:
             int(meta["offset"]),
             None if known is None else int(known),
             str(meta.get("log", "")),
-            [(int(partition), int(offset)) for partition, offset in meta.get("origins", [])],
+            tuple((int(partition), int(offset)) for partition, offset in meta.get("origins", ())),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"snapshot {url}: its description lacks {error}; it was made by another program") from error

@@ -26,6 +26,6 @@ class Origins:
         self._taken[origin.partition] = origin.offset
         return True
 
-    def pairs(self) -> list[tuple[int, int]]:
+    def pairs(self) -> tuple[tuple[int, int], ...]:
         """Partitions and offsets, as plain values."""
-        return sorted(self._taken.items())
+        return tuple(sorted(self._taken.items()))

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from adatkg_core.errors import AdatkgError
 from streams.settings import StreamSettings
 from streams.worker import Arrival, BatchResult, LiveGraph, checkpoint
+from streams.worker.intake import BATCHES, OVERFULL
 from tests.support.fake_worker import HERE, Delivered, FakeWorker, answered_by, fact, query, settings_with_model
 
 
@@ -87,7 +88,7 @@ def test_while_snapshots_fail_no_more_is_taken_in_than_memory_may_hold(
             await asyncio.sleep(0.5)
         assert len([line for line in said if line["event"] == "snapshot_failed"]) > 3, "it must be tried again"
         held = checkpoint.HELD * settings.snapshot_events
-        assert delivered <= held + 1 + 4 * settings.batch_events and not delivering.done()
+        assert delivered <= held + 1 + OVERFULL * BATCHES * settings.batch_events and not delivering.done()
         assert acknowledged == [] and not one.worker.stalled
         monkeypatch.setattr(one.loader, "save", save)  # the disk has room again
         await until(lambda: delivering.done() and not one.intake.is_waiting)

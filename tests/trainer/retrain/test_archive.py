@@ -63,7 +63,7 @@ def test_an_event_that_was_moved_twice_is_there_once_also_when_it_comes_again_la
     assert archive.update(log, 0, DAYS) == 6
     log.records += [replace(one, offset=len(log.records) + i) for i, one in enumerate(moved)]
     again = Archive(tmp_path, GRAPH)
-    assert (again.update(log, 0, DAYS), again.origins.pairs()) == (0, [(3, 5)])
+    assert (again.update(log, 0, DAYS), again.origins.pairs()) == (0, ((3, 5),))
 
 
 def test_names_beyond_the_bound_are_left_out_as_an_engine_leaves_them_out(tmp_path: Path) -> None:
