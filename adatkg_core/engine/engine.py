@@ -94,8 +94,7 @@ class Engine:
 
     def admission(self, clock: Clock | None = None) -> Admission:
         """Decides which of the events that follow may come to `observe_admitted` and `advance`."""
-        most = self.model.config.model.max_entities
-        entities = EntityLimit(self.catalog, most) if most else None
+        entities = EntityLimit(self.catalog, most) if (most := self.model.config.model.max_entities) else None
         return Admission(self.watermark, self.late, self.max_jump, self.relations, clock, entities)
 
     def observe_admitted(self, facts: Sequence[Fact]) -> None:
