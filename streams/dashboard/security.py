@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import structlog
 from aiohttp import web
 
-from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.errors import AdatkgError, InputError, without_credentials
 from streams.client import NoAnswer
 from streams.dashboard.http import Problem, as_json
 from streams.settings import StreamSettings
@@ -146,7 +146,7 @@ def _answer_to(request: web.Request, error: Exception) -> web.Response:
         status, text = error.status, f"{request.method} {request.path}: {error.reason}; see the paths in the docs"
     else:
         log.error("web_failed", path=request.path, problem=repr(error))
-    answer = as_json({"error": text}, status)
+    answer = as_json({"error": without_credentials(text)}, status)
     if status == 401:
         answer.headers["WWW-Authenticate"] = "Bearer"
     return answer
