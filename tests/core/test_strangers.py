@@ -53,8 +53,9 @@ def test_what_is_run_or_written_elsewhere_is_seen(tmp_path: Path) -> None:
 
 
 def test_a_small_file_cannot_unpack_into_a_large_one(tmp_path: Path) -> None:
+    packed = gzip.compress(b"subject,relation,object,time\n") + gzip_bomb(80 << 20, b"x" * 65_535 + b"\n")
     with pytest.raises(InputError, match="more than 200 times its size"):
-        import_csv(io.BytesIO(gzip_bomb(80 << 20, b"subject,relation,object,time\n")), tmp_path / "out")
+        import_csv(io.BytesIO(packed), tmp_path / "out")
     with pytest.raises(InputError, match="a line has more than"):
         import_csv(io.BytesIO(gzip.compress(b"x" * (5 << 20))), tmp_path / "out")
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as zipped:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from adatkg_core.datasets import fetch_dataset, load_dataset
 from adatkg_core.datasets.csv_import import import_csv
@@ -96,8 +95,7 @@ def spoil_artifact(folder: Path, choose: Random) -> None:
     if what < 3:
         path.write_bytes(spoil_bytes(data, choose))
         return
-    spoil = (lambda: spoil_safetensors(data, choose)) if name.startswith("tensors") else (lambda: _json(data, choose))
-    path.write_bytes(spoil())
+    path.write_bytes((spoil_safetensors if name.startswith("tensors") else _json)(data, choose))
     if name != "manifest.json":
         _sign(place, name)
 
@@ -256,4 +254,3 @@ FORMATS = {
         Format("archive", make_archive, spoil_archive, read_archive),
     )
 }
-Values = dict[str, Any]

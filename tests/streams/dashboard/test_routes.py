@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import aiohttp
@@ -45,10 +45,10 @@ def tried(check: Callable[[list[Route], str, aiohttp.ClientSession], Awaitable[N
 
 
 async def called(
-    session: aiohttp.ClientSession, url: str, route: Route, data: bytes = b"{}", **headers: str
+    session: aiohttp.ClientSession, url: str, route: Route, headers: Mapping[str, str], data: bytes = b"{}"
 ) -> tuple[int, str]:
     body = data if route[0] == "POST" else None
-    async with session.request(route[0], f"{url}{route[1]}", data=body, headers=JSON | headers) as answer:
+    async with session.request(route[0], f"{url}{route[1]}", data=body, headers={**JSON, **headers}) as answer:
         return answer.status, await answer.text()
 
 
@@ -59,7 +59,7 @@ def test_another_sites_page_and_a_strange_name_get_into_no_route_but_the_open_on
         for route in closed:
             right = {"Authorization": f"Bearer {TOKEN}"}
             for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
-                status, text = await called(session, url, route, **right, **headers)
+                status, text = await called(session, url, route, right | headers)
                 assert status == 403 and TOKEN not in text, (route, headers)
 
     tried(check)
@@ -78,8 +78,14 @@ def test_no_route_that_changes_something_is_open_without_the_right_token() -> No
             ("POST", "/api/graphs/g/ask", Access.NAMES)
         }
         for route in changing:
-            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}, {"Cookie": TOKEN}):
-                status, text = await called(session, url, route, **headers)
+            wrong: list[dict[str, str]] = [
+                {},
+                {"Authorization": "Bearer wrong"},
+                {"Authorization": TOKEN},
+                {"Cookie": TOKEN},
+            ]
+            for headers in wrong:
+                status, text = await called(session, url, route, headers)
                 assert status == 401 and TOKEN not in text, (route, headers)
 
     tried(check)
@@ -89,7 +95,7 @@ def test_without_a_token_nobody_may_change_anything() -> None:
     async def check(routes: list[Route], url: str, session: aiohttp.ClientSession) -> None:
         for route in routes:
             if route[2] is Access.TOKEN:
-                assert (await called(session, url, route, Authorization="Bearer "))[0] == 403
+                assert (await called(session, url, route, {"Authorization": "Bearer "}))[0] == 403
 
     tried(check, token="")
 
@@ -99,7 +105,7 @@ def test_ten_megabytes_are_refused_by_every_route_that_takes_a_body() -> None:
         large = b'{"subject": "%b"}' % (b"x" * (10 << 20))
         for route in (route for route in routes if route[0] == "POST"):
             with contextlib.suppress(aiohttp.ClientConnectionError):  # it need not be read to its end
-                status, text = await called(session, url, route, large, Authorization=f"Bearer {TOKEN}")
+                status, text = await called(session, url, route, {"Authorization": f"Bearer {TOKEN}"}, large)
                 assert status == 400 and "too large" in text, route
 
     tried(check)
