@@ -285,6 +285,16 @@ def _check_ranges(config: Config, where: str) -> None:
         "train.alone_weight, train.strangers_below and recall.cold_below must not be negative": (
             min(train.alone_weight, train.strangers_below, recall.cold_below) >= 0
         ),
+        "model.enabled = false needs recall.enabled": model.enabled or recall.enabled,
+    }
+    for rule, holds in (rules | _limits(model, recall)).items():
+        if not holds:
+            raise InputError(f"{where}: {rule}")
+
+
+def _limits(model: ModelConfig, recall: RecallConfig) -> dict[str, bool]:
+    """What keeps a state that no parameters bound from filling the memory."""
+    return {
         "recall's slots must be at most 1048576, and what is kept, chosen or proposed for an entity at most 65536": (
             max(recall.pair_slots, recall.relation_slots, recall.partner_slots, recall.fact_slots, recall.kin_slots)
             <= 1 << 20
@@ -293,11 +303,7 @@ def _check_ranges(config: Config, where: str) -> None:
         "model.chain_window and recall.cold_below must be below 2147483648": (
             max(model.chain_window, recall.cold_below) < 1 << 31
         ),
-        "model.enabled = false needs recall.enabled": model.enabled or recall.enabled,
     }
-    for rule, holds in rules.items():
-        if not holds:
-            raise InputError(f"{where}: {rule}")
 
 
 def environment_overrides(environ: Mapping[str, str]) -> dict[str, Any]:
