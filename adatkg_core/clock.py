@@ -13,6 +13,7 @@ from adatkg_core.zones import zone_of
 DAY = 86_400
 WEEK = 7 * DAY
 LONGEST_ISO = 64  # characters; nothing longer is parsed or remembered
+LONGEST = 1000 * 366 * DAY  # seconds of a tick; more has no place in the calendar
 
 _GRANULARITIES = {1: "second", 60: "minute", 900: "15 minutes", 3600: "hour", DAY: "day", WEEK: "week"}
 _UNITS = ((WEEK, "week"), (DAY, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
@@ -103,9 +104,9 @@ def clock_from_dict(values: Any, where: str) -> Clock | None:
         zone = values.get("zone")
         clock = Clock(str(values["origin"]), int(values["seconds"]), None if zone is None else str(zone))
         parse_iso(clock.origin, zone_of(clock.zone))
-        if clock.seconds < 1:
+        if not 1 <= clock.seconds <= LONGEST:
             raise ValueError(f"a tick of {clock.seconds} seconds")
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"{where}: not a clock ({error}); it has an ISO `origin`, whole `seconds`, and perhaps a `zone`"
         ) from error

@@ -8,7 +8,7 @@ import sys
 
 import structlog
 
-from adatkg_core.errors import InputError
+from adatkg_core.errors import InputError, without_credentials
 
 _LEVELS = ("debug", "info", "warning", "error")
 
@@ -27,9 +27,15 @@ def configure_logging() -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            _without_credentials,
             render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
         # Looked up at each message, because a stream may be replaced (and the old one closed) meanwhile.
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
     )
+
+
+def _without_credentials(_: object, __: str, values: structlog.types.EventDict) -> structlog.types.EventDict:
+    """A store's URL may hold a password; logs go to places where more people read."""
+    return {name: without_credentials(one) if isinstance(one, str) else one for name, one in values.items()}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
 import re
-import shutil
+import struct
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -17,9 +19,16 @@ import fsspec
 
 from adatkg_core.datasets.dataset import Dataset
 from adatkg_core.datasets.folder import load_folder
+from adatkg_core.datasets.unpack_limit import AT_LEAST, RATIO
 from adatkg_core.errors import AdatkgError, InputError
 
 _BLOCK = 1 << 20
+_MOST_FILES = 10_000
+# What the libraries raise over an archive that is none, is packed in a way they lack, or wants a password.
+_DAMAGE = (
+    *(tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, struct.error),
+    *(ValueError, RuntimeError, LookupError),
+)
 
 
 def fetch_dataset(
@@ -68,16 +77,24 @@ def _download(url: str, target: Path, on_progress: Callable[[int, int | None], N
 
 def _unpack(url: str, archive: Path, target: Path) -> None:
     target.mkdir()
+    room = max(AT_LEAST, RATIO * archive.stat().st_size)
     try:
-        for name, stream in _members(url, archive):
+        for number, (name, stream) in enumerate(_members(url, archive)):
+            if number == _MOST_FILES:
+                raise InputError(f"{url} holds more than {_MOST_FILES} files: this is no data set")
             path = PurePosixPath(name)
             if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name:
                 raise InputError(f"{url} holds the unsafe path {name!r}: do not use this archive")
             file = target / path
             file.parent.mkdir(parents=True, exist_ok=True)
             with stream, file.open("wb") as sink:
-                shutil.copyfileobj(stream, sink)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
+                while block := stream.read(min(_BLOCK, room + 1)):
+                    room -= sink.write(block)
+                    if room < 0:
+                        raise InputError(
+                            f"{url} unpacks into more than {RATIO} times its size: do not use this archive"
+                        )
+    except (*_DAMAGE, OSError) as error:
         raise InputError(f"{url} cannot be unpacked ({error}): it must be a sound .tar.gz, .tar or .zip") from error
 
 

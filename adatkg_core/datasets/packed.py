@@ -19,6 +19,10 @@ from adatkg_core.datasets.dataset import Dataset
 from adatkg_core.datasets.folder import load_folder
 from adatkg_core.errors import InputError
 
+_LONGEST_NAMES = 64 << 20  # bytes of all names; there are at most 131,072
+_MOST = 1 << 28  # facts
+_MEMORY = 256 << 20  # bytes that unpacking may take; the strongest preset takes 65 MiB
+_DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 _PRESET = 9 | lzma.PRESET_EXTREME
 
 
@@ -49,23 +53,36 @@ def pack(dataset: Dataset, folder: Path) -> None:
 def unpack(folder: Traversable) -> Dataset:
     """Read what `pack` wrote; xz checks the integrity."""
     try:
+        if not folder.joinpath("meta.json").is_file():
+            raise ValueError("meta.json is no file")
         meta = json.loads(folder.joinpath("meta.json").read_text(encoding="utf-8"))
-        names = lzma.decompress(folder.joinpath("names.xz").read_bytes()).decode().split("\n")
-        triples = np.frombuffer(lzma.decompress(folder.joinpath("facts.xz").read_bytes()), "<u2").reshape(-1, 3)
-        ticks = np.repeat(np.array(meta["ticks"], np.int64), meta["facts_per_tick"])
-        facts = np.column_stack([triples.astype(np.int64), ticks])
-    except (OSError, EOFError, ValueError, KeyError, lzma.LZMAError) as error:
+        counts = np.array(meta["facts_per_tick"], np.int64)
+        n_facts, (n, m) = int(counts.sum()), (int(meta["entities"]), int(meta["relations"]))
+        if counts.ndim != 1 or not len(counts) or counts.min() < 1 or not 0 < n_facts < _MOST or min(n, m) < 1:
+            raise ValueError("its counts are no counts of facts and names")
+        names = _unpacked(folder, "names.xz", _LONGEST_NAMES).decode().split("\n")
+        triples = np.frombuffer(_unpacked(folder, "facts.xz", 6 * n_facts), "<u2").reshape(n_facts, 3)
+        ticks = np.array(meta["ticks"], np.int64)
+        facts = np.column_stack([triples.astype(np.int64), np.repeat(ticks, counts)])
+        if (np.diff(ticks) <= 0).any() or len(names) != n + m or (triples >= (n, m, n)).any():
+            raise ValueError("its facts and names do not fit together")
+        name, step, granularity = str(meta["name"]), int(meta["step"]), str(meta["granularity"])
+        calendar = clock_from_dict(meta.get("clock"), str(folder))
+    except (*_DAMAGE, lzma.LZMAError) as error:
         raise InputError(f"the packed data set {folder} is damaged ({error}): install the package again") from error
-    n = meta["entities"]
-    return Dataset(
-        meta["name"],
-        tuple(names[:n]),
-        tuple(names[n:]),
-        facts,
-        meta["step"],
-        meta["granularity"],
-        calendar=clock_from_dict(meta.get("clock"), str(folder)),
-    )
+    return Dataset(name, tuple(names[:n]), tuple(names[n:]), facts, step, granularity, calendar=calendar)
+
+
+def _unpacked(folder: Traversable, name: str, most: int) -> bytes:
+    """What an xz file holds, which must not be more than so many bytes; few can be packed into next to none."""
+    path = folder.joinpath(name)
+    if not path.is_file():
+        raise ValueError(f"{name} is no file")
+    unpacker = lzma.LZMADecompressor(memlimit=_MEMORY)
+    data = unpacker.decompress(path.read_bytes(), max_length=most + 1)
+    if len(data) > most or not unpacker.eof or unpacker.unused_data:
+        raise ValueError(f"{name} does not end where it should")
+    return data
 
 
 def _main() -> None:

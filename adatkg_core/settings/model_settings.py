@@ -294,9 +294,23 @@ def _check_ranges(config: Config, where: str) -> None:
         ),
         "model.enabled = false needs recall.enabled": model.enabled or recall.enabled,
     }
-    for rule, holds in rules.items():
+    for rule, holds in (rules | _limits(model, recall)).items():
         if not holds:
             raise InputError(f"{where}: {rule}")
+
+
+def _limits(model: ModelConfig, recall: RecallConfig) -> dict[str, bool]:
+    """What keeps a state that no parameters bound from filling the memory."""
+    return {
+        "recall's slots must be at most 1048576, and what is kept, chosen or proposed for an entity at most 65536": (
+            max(recall.pair_slots, recall.relation_slots, recall.partner_slots, recall.fact_slots, recall.kin_slots)
+            <= 1 << 20
+            and max(model.chain_capacity, model.ring, recall.hops, recall.proposals, recall.neighbours) <= 1 << 16
+        ),
+        "model.chain_window and recall.cold_below must be below 2147483648": (
+            max(model.chain_window, recall.cold_below) < 1 << 31
+        ),
+    }
 
 
 def environment_overrides(environ: Mapping[str, str]) -> dict[str, Any]:

@@ -15,12 +15,14 @@ from torch import Tensor
 from adatkg_core.errors import InputError
 from adatkg_core.settings import Config, RecallConfig
 from adatkg_core.state.recurrence_tables import PAGE, PagedTable
+from adatkg_core.state.soundness import why_unsound
 from adatkg_core.state.tensor_ops import grown
 
 MOVED = 16 << 20  # bytes copied to a device at once, a millisecond or two, while others wait for it
 
 NAME_TENSORS = ("text", "cluster", "group", "role")  # what a row has by its name alone, where it is kept at all
 
+_MOST = 2**31  # pages of a table, and rows; what is stored as an index has 32 bits
 Index = Any  # whatever indexes a tensor's first dimensions
 
 
@@ -232,6 +234,8 @@ class GraphState:
 
     def load(self, tensors: dict[str, Tensor], entities: int, pages: dict[str, int]) -> None:
         """Take over what `export` gave, on this state's device."""
+        if set(pages) != set(self.pages) or any(type(n) is not int or not 0 <= n < _MOST for n in pages.values()):
+            raise InputError("state: its numbers of pages are not those of this configuration; take an earlier one")
         missing = sorted(set(self.layout) ^ set(tensors))
         if missing:
             raise InputError(f"state: tensors {', '.join(missing)} do not fit; it was made with another configuration")
@@ -239,6 +243,9 @@ class GraphState:
             found = tensors[name]
             if found.shape != (*spec.used(entities, pages), *spec.shape) or found.dtype != spec.dtype:
                 raise InputError(f"state: tensor {name} has shape {tuple(found.shape)}; it belongs to another model")
+        unsound = why_unsound(tensors, entities, pages, self.n_relations, self.config.model.codes)
+        if unsound:
+            raise InputError(f"state: {unsound}; take an earlier one, or let it be made from the log")
         self.entities, self.pages = entities, dict(pages)
         for name, spec in self.layout.items():
             rows = tensors[name].to(self.device, copy=True)

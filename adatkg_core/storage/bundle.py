@@ -14,9 +14,10 @@ from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.engine import Engine, Snapshot
 from adatkg_core.errors import InputError
 from adatkg_core.model import AdaTKG
-from adatkg_core.settings import config_from_dict
+from adatkg_core.settings import Config, config_from_dict
 from adatkg_core.storage.artifact import read_artifact, require_finite, write_artifact
 from adatkg_core.storage.legacy import with_former_settings
+from adatkg_core.storage.place import one_line
 from adatkg_core.text import NameStructure, TextEncoder, choose_structure, load_encoder
 
 KIND = "bundle"
@@ -91,16 +92,19 @@ def load_bundle(url: str, device: str = "cpu") -> Bundle:
         text = tensors["relation_text"]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"bundle {url}: its description lacks {error}; it was made by another program") from error
+    for kind, names in (("relations", relations), ("entities", entities)):
+        if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+            raise InputError(f"bundle {url}: its {kind} are no list of distinct names; train it again")
     if not 0 <= per_entity <= len(entities):
         raise InputError(f"bundle {url}: per_entity is {per_entity} for {len(entities)} entities; train it again")
     if text.dim() != 2 or text.shape[0] != len(relations):
         raise InputError(
             f"bundle {url}: {len(relations)} relation names for vectors {tuple(text.shape)}; train it again"
         )
-    model = AdaTKG(config, text, per_entity).to(device)
-    problem = _mismatch(model, tensors)
+    problem = _why_other_model(config, text, per_entity, tensors)
     if problem:
         raise InputError(f"bundle {url}: {problem}; its tensors are not those of its configuration, train it again")
+    model = AdaTKG(config, text, per_entity).to(device)
     model.load_state_dict(tensors)
     return Bundle(model.eval(), relations, entities, version, metrics, clock, graph)
 
@@ -109,13 +113,23 @@ def _parameters(model: AdaTKG) -> dict[str, Tensor]:
     return {name: tensor.detach() for name, tensor in model.state_dict().items()}
 
 
-def _mismatch(model: AdaTKG, tensors: dict[str, Tensor]) -> str | None:
-    wanted = model.state_dict()
+def _why_other_model(config: Config, text: Tensor, per_entity: int, tensors: dict[str, Tensor]) -> str | None:
+    """What tells the tensors from those of this configuration; found without memory for a model, which a
+    configuration may make as large as it likes."""
+    if config.model.layers > len(tensors):  # each has some
+        return f"there are {len(tensors)} tensors for {config.model.layers} layers"
+    try:
+        with torch.device("meta"):
+            wanted = AdaTKG(config, text.to("meta"), per_entity).state_dict()
+    except RuntimeError as error:
+        return f"no model can be made of its configuration ({one_line(error):.200})"
     if strange := sorted(set(wanted) ^ set(tensors)):
         return f"tensor {strange[0]} is {'missing' if strange[0] in wanted else 'unknown'}"
     for name, tensor in wanted.items():
         if tensors[name].shape != tensor.shape:
             return f"tensor {name} has shape {tuple(tensors[name].shape)}, not {tuple(tensor.shape)}"
+        if tensors[name].dtype != tensor.dtype:
+            return f"tensor {name} is of {tensors[name].dtype}, not {tensor.dtype}"
     return None
 
 

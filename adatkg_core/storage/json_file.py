@@ -19,6 +19,8 @@ def read_document(url: str) -> dict[str, Any] | None:
     fs, path = url_to_fs(url)
     fs.invalidate_cache()
     try:
+        if fs.info(path)["type"] != "file":
+            raise InputError(f"{url}: is no file; remove what is there, or restore it from a copy")
         value = orjson.loads(fs.cat_file(path))
     except FileNotFoundError:
         return None

@@ -74,6 +74,12 @@ def read_verified(place: Place, kind: str, file: ArtifactFile) -> bytes:
     if not isinstance(file.name, str) or posixpath.basename(file.name) != file.name:
         refuse(place, kind, f"{MANIFEST} names a file outside its folder")
     try:
+        # Asked first, because a pipe or a device in its place would be read without end.
+        found = place.fs.info(place.file(file.name))
+        if found["type"] != "file":
+            refuse(place, kind, f"{file.name} is no file")
+        if found["size"] is not None and found["size"] != file.size:
+            refuse(place, kind, f"{file.name} has {found['size']} bytes instead of {file.size}")
         data = bytes(place.fs.cat_file(place.file(file.name)))
     except FileNotFoundError:
         refuse(place, kind, f"{file.name} is missing")

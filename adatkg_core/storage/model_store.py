@@ -49,7 +49,8 @@ class ModelStore:
         document = read_document(place)
         if document is None:
             return []
-        line = [document.get("version"), *document.get("before", [])]
+        before = document.get("before", [])
+        line = [document.get("version"), *(before if isinstance(before, list) else [None])]
         if not all(isinstance(version, str) for version in line):
             raise InputError(f"{place}: names no version; train or promote a bundle")
         return line

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from docs.generator.markdown import code, described, document, table
-from streams.dashboard.security import OPEN
+from streams.dashboard.security import OPEN, Access, access_of
 from streams.kafka import Connection, Topics
 from streams.settings import StreamSettings
 
@@ -18,9 +18,9 @@ RULES = """
 ## Who may ask for what
 
 - The pages for machines answer under any name. All others answer to `localhost`, `127.0.0.1`, `[::1]`, the setting
-  `web_host` and those of `web_names`, and refuse requests that another site's page makes (403). Where `web_host` is a
-  wildcard such as `0.0.0.0` and `web_names` is empty, any name is taken for reading.
-- The body of a POST is JSON with `Content-Type: application/json`.
+  `web_host`, the machine's own name and those of `web_names`, and refuse requests that another site's page makes (403).
+  Where `web_host` is a wildcard such as `0.0.0.0` and `web_names` is empty, any address is taken too, no other name.
+- The body of a POST is JSON with `Content-Type: application/json`, of at most 1 MiB (400), all of it within 10 s (408).
 - What changes something wants the header `Authorization: Bearer TOKEN` with the setting `web_token`. While that is
   empty, nobody may change anything (403); a wrong token gets 401.
 - An error is `{"error": "…"}` that names the thing, the place and the remedy: 400 for wrong input, 404 where the graph
@@ -90,7 +90,8 @@ ABOUT = {
 
 def page() -> str:
     """Every route, those for machines first."""
-    described("routes", asyncio.run(_routes()), ABOUT)
+    access = asyncio.run(_routes())
+    described("routes", list(access), ABOUT)
     machines = [name for name in ABOUT if name.split(" ")[1] in OPEN]
     people = [name for name in ABOUT if name not in machines]
     return document(
@@ -102,12 +103,19 @@ def page() -> str:
         table(("route", "is"), ((code(name), ABOUT[name]) for name in people)),
         ROW,
         RULES,
+        "### By route",
+        table(("route", "who may call it"), ((code(name), access[name].value) for name in ABOUT)),
     )
 
 
-async def _routes() -> list[str]:
+async def _routes() -> dict[str, Access]:
+    """Every route of a worker, with who may call it by its declaration."""
     from streams.app import create_app
 
     app: Any = create_app(StreamSettings(), Connection(), Topics())
     routes = app.web.web_app.router.routes()
-    return [f"{route.method} {route.resource.canonical}" for route in routes if route.method != "HEAD"]
+    return {
+        f"{route.method} {route.resource.canonical}": access_of(route.handler, route.resource.canonical)
+        for route in routes
+        if route.method != "HEAD"
+    }

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from adatkg_core.storage import ModelStore, bundle_rows
 from streams.dashboard.http import Problem, as_json, body_of, number_of
-from streams.dashboard.security import Security
+from streams.dashboard.security import needs_token
 from streams.dashboard.timeouts import Timeouts
 from streams.dead_letters import DeadLetter, DeadLetters, open_outbox, ready
 from streams.kafka import Connection, Topics
@@ -25,11 +25,8 @@ log = structlog.get_logger()
 class AdminApi:
     """Shows models and dead letters to all, and lets those with the token change them."""
 
-    def __init__(
-        self, connection: Connection, topics: Topics, store: ModelStore, guard: Security, patience: Timeouts
-    ) -> None:
-        self._connection, self._topics, self._store = connection, topics, store
-        self._guard, self._patience = guard, patience
+    def __init__(self, connection: Connection, topics: Topics, store: ModelStore, patience: Timeouts) -> None:
+        self._connection, self._topics, self._store, self._patience = connection, topics, store, patience
         self._letters = DeadLetters(connection, topics)
 
     def add_to(self, router: web.UrlDispatcher) -> None:
@@ -51,8 +48,9 @@ class AdminApi:
 
         return as_json(await self._patience.thread(read))
 
+    @needs_token
     async def _promote(self, request: web.Request) -> web.StreamResponse:
-        graph, values = request.match_info["graph"], await self._change(request)
+        graph, values = request.match_info["graph"], await body_of(request)
         version, force = values.get("version"), values.get("force", False)
         if not isinstance(version, str) or not version:
             raise Problem(400, "version is missing: give one of the graph's models")
@@ -66,8 +64,9 @@ class AdminApi:
         log.info("promoted_from_the_page", graph=graph, version=version, forced=force)
         return as_json({"graph": graph, "version": version})
 
+    @needs_token
     async def _roll_back(self, request: web.Request) -> web.StreamResponse:
-        graph, _ = request.match_info["graph"], await self._change(request)
+        graph, _ = request.match_info["graph"], await body_of(request)
 
         def change() -> str:
             return roll_back(self._store_of(graph), graph, self._reach, _warn)[0]
@@ -92,8 +91,9 @@ class AdminApi:
         newest = sorted(letters, key=lambda letter: (letter.timestamp, letter.offset), reverse=True)
         return as_json({"letters": [_letter(letter) for letter in newest[:limit]]})
 
+    @needs_token
     async def _retry(self, request: web.Request) -> web.StreamResponse:
-        values = await self._change(request)
+        values = await body_of(request)
         partition, offset = values.get("partition"), values.get("offset")
         if type(partition) is not int or type(offset) is not int or min(partition, offset) < 0:
             raise Problem(400, "give partition and offset of a dead letter, as the list has them")
@@ -107,10 +107,6 @@ class AdminApi:
 
         log.info("retried_from_the_page", letter=await self._patience.thread(put_back))
         return as_json({"retried": 1})
-
-    async def _change(self, request: web.Request) -> dict[str, Any]:
-        self._guard.authorize(request)
-        return await body_of(request)
 
 
 def _model(row: dict[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import orjson
 from aiohttp import web
+
+BODY_WITHIN = 10.0  # seconds for a few lines of JSON; who sends slower holds a connection for nothing
 
 
 class Problem(Exception):
@@ -25,7 +28,13 @@ def as_json(values: Any, status: int = 200) -> web.Response:
 async def body_of(request: web.Request) -> dict[str, Any]:
     """The JSON object that was sent."""
     try:
-        values = orjson.loads(await request.read())
+        async with asyncio.timeout(BODY_WITHIN):
+            data = await request.read()
+        values = orjson.loads(data)
+    except TimeoutError as error:
+        raise Problem(
+            408, f"{request.path}: the body did not come within {BODY_WITHIN:g} s; send it at once"
+        ) from error
     except orjson.JSONDecodeError as error:
         raise Problem(400, f"the body is not JSON ({error}): send a JSON object") from error
     if not isinstance(values, dict):

@@ -7,13 +7,17 @@ rebinding), not by a form (a body must be JSON, which no form sends), and not in
 from __future__ import annotations
 
 import hmac
+import socket
 from collections.abc import Awaitable, Callable
+from enum import Enum
+from ipaddress import ip_address
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import structlog
 from aiohttp import web
 
-from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.errors import AdatkgError, InputError, without_credentials
 from streams.client import NoAnswer
 from streams.dashboard.http import Problem, as_json
 from streams.settings import StreamSettings
@@ -32,6 +36,17 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Method = TypeVar("Method", bound=Callable[..., Awaitable[web.StreamResponse]])
+
+
+class Access(Enum):
+    """Who may call a route."""
+
+    OPEN = "anyone, under any name, also from other sites"
+    NAMES = "anyone who asks under one of the worker's names, from no other site"
+    TOKEN = "who knows `web_token`, under one of the worker's names, from no other site"
+
+
 log = structlog.get_logger()
 
 
@@ -40,9 +55,11 @@ class Security:
 
     def __init__(self, settings: StreamSettings) -> None:
         self._token = settings.web_token.encode()
-        self._any_name = settings.web_host in WILDCARDS and not settings.web_names
+        # A wildcard leads here by every address of the machine. A page elsewhere can make its name lead here too, but
+        # it cannot make an address of its name.
+        self._any_address = settings.web_host in WILDCARDS and not settings.web_names
         own = f"[{settings.web_host}]" if ":" in settings.web_host else settings.web_host
-        names = ("localhost", "127.0.0.1", "[::1]", own, *settings.web_names)
+        names = ("localhost", "127.0.0.1", "[::1]", socket.gethostname(), own, *settings.web_names)
         self._names = {name.lower() for name in names} - WILDCARDS
 
     def authorize(self, request: web.Request) -> None:
@@ -66,6 +83,8 @@ class Security:
             self._check_origin(request)
             if request.method == "POST" and request.content_type != "application/json":
                 raise Problem(400, f"body of {request.content_type}: send JSON with `Content-Type: application/json`")
+            if access_of(request.match_info.handler, request.path) is Access.TOKEN:
+                self.authorize(request)
             response = await handler(request)
         except Exception as error:
             response = _answer_to(request, error)
@@ -76,12 +95,33 @@ class Security:
     def _check_origin(self, request: web.Request) -> None:
         host = request.headers.get("Host", "")
         name = _name_of(host)
-        if not self._any_name and name not in self._names:
+        if name not in self._names and not (self._any_address and _is_address(name)):
             known = ", ".join(sorted(self._names))
             raise Problem(403, f"Host {host!r}: this worker answers to {known}; add the name to the setting web_names")
         origin = request.headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
             raise Problem(403, f"Origin {origin!r}: another site's page may not ask this worker ({host})")
+
+
+def needs_token(handler: Method) -> Method:
+    """Declare that a route changes something: only who knows the token may call it."""
+    handler.needs_token = True  # type: ignore[attr-defined]
+    return handler
+
+
+def access_of(handler: Any, path: str) -> Access:
+    """Who may call a route, by its declaration."""
+    if path in OPEN:
+        return Access.OPEN
+    return Access.TOKEN if getattr(handler, "needs_token", False) else Access.NAMES
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
 
 
 def _name_of(host: str) -> str:
@@ -106,7 +146,7 @@ def _answer_to(request: web.Request, error: Exception) -> web.Response:
         status, text = error.status, f"{request.method} {request.path}: {error.reason}; see the paths in the docs"
     else:
         log.error("web_failed", path=request.path, problem=repr(error))
-    answer = as_json({"error": text}, status)
+    answer = as_json({"error": without_credentials(text)}, status)
     if status == 401:
         answer.headers["WWW-Authenticate"] = "Bearer"
     return answer

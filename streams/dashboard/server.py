@@ -34,7 +34,7 @@ class Dashboard:
         self._guard, self._patience, store = Security(settings), Timeouts(), ModelStore(settings.models)
         self._watching = LiveApi(settings, group, feed, self._patience, ready)
         self._entities = EntityApi(connection, topics, store, inspector, feed, self._patience)
-        self._keeping = AdminApi(connection, topics, store, self._guard, self._patience)
+        self._keeping = AdminApi(connection, topics, store, self._patience)
 
     def add_to(self, app: web.Application) -> None:
         """Add routes and guard to the web application before it starts."""

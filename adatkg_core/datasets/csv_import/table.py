@@ -11,10 +11,12 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from adatkg_core.datasets.time_columns import Form, read_time
+from adatkg_core.datasets.unpack_limit import LimitedReader
 from adatkg_core.errors import InputError
 
 Row = list[str]
@@ -32,6 +34,8 @@ DELIMITERS = {"comma": ",", "tab": "\t", "semicolon": ";", "pipe": "|"}
 
 _GZIP = b"\x1f\x8b"
 _HEADER_LINES = 20  # a header may have line breaks in quotes, but one that never ends is a stray quote
+_BLANK_LINES = 1_000  # before the header; more is a file of nothing
+_LONGEST_LINE = 1 << 22  # characters; what has no line breaks is no table, and would fill the memory
 _UNDECODED = re.compile("[\udc80-\udcff\x00]")
 _TELL_EVERY = 4096  # rows; a system call for each would take longer than the row
 
@@ -107,7 +111,10 @@ def open_table(
             raise InputError(
                 f"cannot read {name}: {error.strerror}; give a CSV file, or - for standard input"
             ) from error
-        binary = cast(BinaryIO, gzip.GzipFile(fileobj=data) if packed else data)
+        binary = cast(BinaryIO, data)
+        if packed:
+            unpacked = LimitedReader(name, cast(IO[bytes], gzip.GzipFile(fileobj=data)), data.tell)
+            binary = cast(BinaryIO, io.BufferedReader(unpacked, 1 << 20))
         text = io.TextIOWrapper(binary, codec, errors="surrogateescape", newline="")
         table = Table(name, _lines(text, name, encoding), delimiter, encoding, columns)
         if on_progress is not None and isinstance(source, Path) and source.is_file():
@@ -164,7 +171,10 @@ def _wanted(where: str, header: Row, role: str, text: str, shown: str) -> int:
 
 def _lines(text: IO[str], name: str, encoding: str) -> Iterator[str]:
     try:
-        yield from text
+        for line in iter(partial(text.readline, _LONGEST_LINE), ""):
+            if len(line) == _LONGEST_LINE:
+                raise InputError(f"{name}: a line has more than {_LONGEST_LINE} characters; give a table of events")
+            yield line
     except UnicodeError as error:
         raise InputError(f"{name}: not {encoding} text ({error}); give its --encoding") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -180,6 +190,8 @@ def _header_lines(lines: Iterator[str]) -> tuple[int, list[str]]:
     for line in lines:
         if not head and not line.strip():
             blank += 1
+            if blank == _BLANK_LINES:
+                break
             continue
         head.append(line)
         quotes += line.count('"')

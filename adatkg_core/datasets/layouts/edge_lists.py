@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ _ROLES = (("head",), ("relation_type", "relation"), ("tail",), _TIME)  # in the 
 
 def edge_list(folder: Path) -> Path | None:
     """The file with the edges that have a time."""
-    found = sorted(path for path in folder.glob(f"*{EDGES}") if not path.name.endswith(_STATIC))
+    found = sorted(path for path in folder.glob(f"*{EDGES}") if path.is_file() and not path.name.endswith(_STATIC))
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
         raise InputError(f"{folder} holds several edge lists ({names}): give each a folder of its own")
@@ -47,7 +48,7 @@ def read_edge_list(folder: Path) -> Reading:
 
 def _columns(path: Path) -> list[int]:
     """For each column which part of a quadruple it is, -1 for one that is none."""
-    header = [cell.strip().lower() for cell in next(csv.reader([first_line(path)]), [])]
+    header = [cell.strip().lower() for cell in next(_rows(path, first_line(path)), (1, []))[1]]
     columns = [next((role for role, names in enumerate(_ROLES) if cell in names), -1) for cell in header]
     if sorted(role for role in columns if role >= 0) != [0, 1, 2, 3]:
         problem = f"the header is {', '.join(header) or 'empty'}, expected {_EXPECTED}"
@@ -76,15 +77,13 @@ def _of_texts(folder: Path, path: Path, columns: list[int], text: str) -> Readin
     times: list[str] = []
     lines: list[int] = []
     at = [columns.index(role) for role in range(4)]
-    reader = csv.reader(text.split("\n"))
-    next(reader, None)
-    for row in reader:
-        if not row:
+    for line, row in _rows(path, text):
+        if line == 1 or not row:
             continue
         cells = [row[place].strip() if place < len(row) else "" for place in at]
         if not all(cells) or len(row) != len(columns):
             problem = f"{len(row)} columns, or an empty one, where the header has {len(columns)}"
-            bad_line(path, reader.line_num, problem, f"write {_EXPECTED} in each row")
+            bad_line(path, line, problem, f"write {_EXPECTED} in each row")
         head, relation, tail, time = cells
         ids.append(
             (
@@ -94,7 +93,7 @@ def _of_texts(folder: Path, path: Path, columns: list[int], text: str) -> Readin
             )
         )
         times.append(time)
-        lines.append(reader.line_num)
+        lines.append(line)
     if not ids:
         raise InputError(f"{path} has no edges after its header")
     part = Part.of_texts(path, lines, ids, times)
@@ -110,19 +109,28 @@ def _named(edges: Path, ending: str, ids: Integers) -> tuple[Names, tuple[str, .
         return bare, (f"there is no {path.name}: ids stand for names",)
     names: dict[int, str] = {}
     lines: dict[str, int] = {}
-    reader = csv.reader(decode(path, read_bytes(path)).split("\n"))
-    for row in reader:
+    for line, row in _rows(path, decode(path, read_bytes(path))):
         # Name, id and, for relations, what the name's code means in words; the header has no id.
-        if len(row) < 2 or not row[1].strip().isdigit():
+        if len(row) < 2 or not row[1].strip().isdecimal() or len(row[1]) > 40:
             continue
         name = next((cell.strip() for cell in (*row[2:3], row[0]) if cell.strip()), "")
         if not name or name in lines:
             problem = f"{name!r} is already on line {lines[name]}" if name else "a name is empty"
-            bad_line(path, reader.line_num, problem, "give every id a name of its own")
-        names[int(row[1])], lines[name] = name, reader.line_num
+            bad_line(path, line, problem, "give every id a name of its own")
+        names[int(row[1])], lines[name] = name, line
     if not all(one in names for one in ids.tolist()):
         return bare, (f"{path.name} does not name all ids, so ids stand for names",)
     return tuple(names[one] for one in ids.tolist()), ()
+
+
+def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a table, each with the number of its last line."""
+    reader = csv.reader(text.split("\n"))
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        bad_line(path, reader.line_num, f"not a row of a table ({error})", "correct its quotes")
 
 
 def _static(folder: Path) -> tuple[str, ...]:

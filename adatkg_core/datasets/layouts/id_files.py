@@ -67,7 +67,7 @@ def _relations(folder: Path) -> Names:
 def _read_clock(path: Path) -> Clock | None:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path} cannot be read as JSON ({error}): write an ISO `origin` and whole `seconds`"
         ) from error

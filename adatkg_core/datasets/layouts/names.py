@@ -37,7 +37,7 @@ def are_codes(names: Names) -> bool:
 
 def _read_lines(path: Path) -> Names:
     lines = numbered_lines(path, read_bytes(path))
-    if lines and lines[0][1].strip().isdigit() and int(lines[0][1].strip()[:18]) == len(lines) - 1:
+    if lines and lines[0][1].strip().isdecimal() and int(lines[0][1].strip()[:18]) == len(lines) - 1:
         lines = lines[1:]  # some begin with how many there are
     if not lines:
         raise InputError(f"{path} is empty: expected lines of name<TAB>id")
@@ -81,7 +81,7 @@ def _read_json(path: Path) -> Names:
     expected = 'expected one object of names with ids, such as {"China": 0}'
     try:
         found = json.loads(decode(path, read_bytes(path)))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is no JSON ({error}): {expected}") from error
     if not isinstance(found, dict) or not found or not all(type(key) is int for key in found.values()):
         raise InputError(f"{path}: {expected}")

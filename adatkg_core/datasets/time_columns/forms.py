@@ -10,7 +10,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from adatkg_core.clock import DAY, WEEK, Clock, parse_iso
+from adatkg_core.clock import DAY, LONGEST, WEEK, Clock, parse_iso
 from adatkg_core.datasets.time_columns.local_times import moments, wall_seconds
 from adatkg_core.errors import InputError
 from adatkg_core.zones import offset_name, zone_of
@@ -115,7 +115,7 @@ def parse_granularity(text: str) -> int | None:
         return None
     if lowered in GRANULARITIES:
         return GRANULARITIES[lowered]
-    if lowered.isascii() and lowered.isdigit() and 0 < int(lowered[:20]) <= 1000 * 366 * DAY:
+    if lowered.isascii() and lowered.isdigit() and 0 < int(lowered[:20]) <= LONGEST:
         return int(lowered)
     raise InputError(f"--granularity {text}: use auto, {', '.join(GRANULARITIES)} or a whole number of seconds")
 

@@ -20,7 +20,7 @@ from streams.client import NoAnswer
 from streams.dashboard import Feed
 from streams.dashboard.http import Problem, as_json, body_of
 from streams.dashboard.live_api import LiveApi
-from streams.dashboard.security import HEADERS, OPEN, Security
+from streams.dashboard.security import HEADERS, OPEN, Security, needs_token
 from streams.dashboard.static_files import FOLDER
 from streams.dashboard.timeouts import Timeouts
 from streams.settings import StreamSettings, load_settings
@@ -38,8 +38,8 @@ def served(check: Check, handler: Any = None, **settings: Any) -> None:
     async def run() -> None:
         guard, app = Security(StreamSettings(**settings)), web.Application()
 
+        @needs_token
         async def change(request: web.Request) -> web.StreamResponse:
-            guard.authorize(request)
             return as_json(await body_of(request))
 
         app.middlewares.append(guard.middleware)
@@ -69,8 +69,12 @@ async def status(response: Any) -> tuple[int, str]:
         ({"web_host": "::1"}, ["[::1]:80"], ["::1.evil.example", "evil.example"]),
         ({"web_names": ("kg.example",)}, ["kg.example:6066", "KG.example."], ["x.kg.example", "kg.example.evil"]),
         ({"web_host": "0.0.0.0", "web_names": ("kg.example",)}, ["kg.example"], ["0.0.0.0", "evil.example"]),
-        ({"web_host": "0.0.0.0"}, ["evil.example", "10.0.0.1:6066"], []),
-        ({"web_host": "::"}, ["anything"], []),
+        (
+            {"web_host": "0.0.0.0"},
+            ["10.0.0.1:6066", "localhost", "[fe80::1]"],
+            ["evil.example", "10.0.0.1.evil.example"],
+        ),
+        ({"web_host": "::"}, ["[2001:db8::1]:6066", socket.gethostname()], ["anything", ""]),
     ],
 )
 def test_only_names_of_this_worker_are_answered_to(
