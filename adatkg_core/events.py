@@ -82,6 +82,18 @@ class Tick:
     t: int
 
 
+@dataclass(frozen=True, slots=True)
+class ModelEvent:
+    """From here on this version answers; with `after` only if that one has answered up to here."""
+
+    version: str
+    after: str | None = None
+
+    def replaces(self, present: str) -> bool:
+        """Whether another version than the present one answers behind this event."""
+        return self.version != present and self.after in (None, present)
+
+
 @dataclass(frozen=True)
 class Source:
     """Where in the log an event stands."""

@@ -1,8 +1,8 @@
 """What a swap under load costs: the longest that it has the device at a time, against one batch of the live stream.
 
 A worker has a backlog, so every batch is full; while it works, another bundle with its state is made present. It
-catches up with the log beside the present one, both get the device in turn, and it takes over, at the latest when the
-backlog ends. So this step is what a query waits for a swap at most.
+catches up with the log beside the present one, both get the device in turn, and the log names it behind the
+backlog. So this step is what a query waits for a swap at most.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _swap(place: Place, version: str) -> dict[str, float]:
-    """Make a bundle present; what the worker says once it answers."""
+    """Make a bundle present; what the worker says once it stands ready, behind which the backlog still is."""
     place.store.make_present(GRAPH, version)
     announce(
         place.connection,
@@ -66,7 +66,7 @@ def _swap(place: Place, version: str) -> dict[str, float]:
     )
     while True:
         for line in place.worker_log.read_bytes().splitlines():
-            if b'"swapped"' in line and version.encode() in line:
+            if b'"model_event_written"' in line and version.encode() in line:
                 said = orjson.loads(line)
                 return {name: said[name] for name in ("seconds", "longest_step")}
         time.sleep(0.2)

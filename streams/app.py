@@ -68,7 +68,7 @@ def create_app(
     publisher = Publisher(topics, producer, metrics, [feed.take] if feed else [])
     checkpointer = Checkpointer(settings, device, host, loader, publisher, metrics)
     worker = Worker(intake, device, host, publisher, checkpointer)
-    swap = ModelSwap(connection, topics, loader, host, device, metrics, settings.batch_events)
+    swap = ModelSwap(connection, topics, loader, host, worker, metrics, settings.batch_events)
     dashboard: Dashboard | None = None
     if feed is not None:
         dashboard = Dashboard(settings, group, connection, topics, inspector, feed, lambda: worker.ready)

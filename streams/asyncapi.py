@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from adatkg_core.messages import EVENTS, VERSION, message_schemas
@@ -34,6 +35,9 @@ def asyncapi(topics: Topics) -> Document:
         "channels": channels,
         "operations": {
             "takeEvents": _operation("receive", "events", channels, "Take in facts and ticks, answer queries."),
+            "giveModelEvents": _operation(
+                "send", "events", channels, "Say in the log from where on another version answers.", ["model"]
+            ),
             "givePredictions": _operation("send", "predictions", channels, "Answer a query."),
             "giveDeadLetters": _operation("send", "deadletter", channels, "Set aside what cannot be processed."),
             "takeModels": _operation("receive", "models", channels, "Learn of a new model."),
@@ -56,12 +60,16 @@ def _channel(address: str, about: str, messages: list[str]) -> Document:
     return {"address": address, "description": about, "messages": references}
 
 
-def _operation(action: str, channel: str, channels: Document, about: str) -> Document:
+def _operation(
+    action: str, channel: str, channels: Document, about: str, only: Sequence[str] | None = None
+) -> Document:
+    """What the worker does with the messages of a channel, with all kinds of them or only some."""
+    names = channels[channel]["messages"] if only is None else only
     return {
         "action": action,
         "channel": {"$ref": f"#/channels/{channel}"},
         "summary": about,
-        "messages": [{"$ref": f"#/channels/{channel}/messages/{name}"} for name in channels[channel]["messages"]],
+        "messages": [{"$ref": f"#/channels/{channel}/messages/{name}"} for name in names],
     }
 
 

@@ -58,7 +58,8 @@ def carry_out(store: ModelStore, decided: Announcement, tell: Tell) -> None:
     """Do what was decided about a bundle that was found fit, or was not; done again, it changes nothing."""
     if decided.status == "present":
         store.make_present(decided.graph, decided.version)
-    store.add_note(decided.graph, decided.version, status=decided.status, reason=decided.reason)
+    why = {"status": decided.status, "reason": decided.reason, "forced": decided.forced}
+    store.add_note(decided.graph, decided.version, **why)
     tell(decided)
 
 
@@ -69,6 +70,7 @@ def roll_back(store: ModelStore, graph: str, reach: Reach, warn: Warn) -> tuple[
         _check(store, graph, line[1], None, True, warn)
     tell = reach()
     version = store.roll_back(graph)
+    store.add_note(graph, version, forced=True)
     store.add_note(graph, line[0], status="candidate", reason=f"rolled back by hand to {version}")
     tell(Announcement(graph, version, "present", "rolled back by hand", forced=True, verdict=None))
     return version, line[0]

@@ -3,6 +3,7 @@
 from adatkg_core.evaluation.bundles import How, Watch, evaluate_bundle
 from adatkg_core.evaluation.causality import CausalityCheck
 from adatkg_core.evaluation.figures import GROUPS, Figures, Results, summarize
+from adatkg_core.evaluation.log_answers import LoggedEvent, answer_log
 from adatkg_core.evaluation.measuring import Asked, Candidates, measure
 
 __all__ = [
@@ -12,8 +13,10 @@ __all__ = [
     "CausalityCheck",
     "Figures",
     "How",
+    "LoggedEvent",
     "Results",
     "Watch",
+    "answer_log",
     "evaluate_bundle",
     "measure",
     "summarize",

@@ -19,6 +19,7 @@ from adatkg_core.messages.events import (
     decode_event,
     decode_graph,
     encode_fact,
+    encode_model,
     encode_query,
     encode_tick,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "decode_prediction",
     "encode_announcement",
     "encode_fact",
+    "encode_model",
     "encode_prediction",
     "encode_query",
     "encode_tick",

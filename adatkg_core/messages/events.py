@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from adatkg_core.clock import Clock
 from adatkg_core.constants import LAST_TIME
-from adatkg_core.events import Fact, Query, Tick
+from adatkg_core.events import Fact, ModelEvent, Query, Tick
 from adatkg_core.messages.explanation import explain_event, parse_object
 from adatkg_core.messages.fields import (
     VERSION,
@@ -86,8 +86,23 @@ class TickMessage(_Message, frozen=True, tag="tick", gc=False):
     t: Annotated[TickNumber | IsoTime, Meta(description="the time that has come")]
 
 
-EventMessage = FactMessage | QueryMessage | TickMessage
-EVENTS: dict[str, type[EventMessage]] = {"fact": FactMessage, "query": QueryMessage, "tick": TickMessage}
+class ModelMessage(_Message, frozen=True, tag="model", gc=False):
+    """From here on this version answers."""
+
+    version: Annotated[Name, Meta(description="of the bundle in the model store")]
+    after: Annotated[
+        Name | None,
+        Meta(description="the version before it: if another has answered up to here, nothing changes"),
+    ] = None
+
+
+EventMessage = FactMessage | QueryMessage | TickMessage | ModelMessage
+EVENTS: dict[str, type[EventMessage]] = {
+    "fact": FactMessage,
+    "query": QueryMessage,
+    "tick": TickMessage,
+    "model": ModelMessage,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +115,7 @@ class Question:
     next: bool  # the query's time is whatever follows the watermark
 
 
-Event = Fact | Tick | Question
+Event = Fact | Tick | ModelEvent | Question
 
 # -- from bytes -----------------------------------------------------------------------------------------------
 
@@ -127,6 +142,11 @@ def decode_event(data: bytes | None, clock: Clock | None) -> Event:
         return Fact(s, r, o, t if type(t) is int else _tick(t, clock))
     if type(message) is TickMessage:
         return Tick(_tick(message.t, clock))
+    if type(message) is ModelMessage:
+        require_name("version", message.version)
+        if message.after is not None:
+            require_name("after", message.after)
+        return ModelEvent(message.version, message.after)
     return _question(message, clock)
 
 
@@ -201,6 +221,12 @@ def encode_fact(s: str, r: str, o: str, t: int | str) -> bytes:
 def encode_tick(t: int | str) -> bytes:
     """The passing of time as bytes."""
     return orjson.dumps({"v": VERSION, "kind": "tick", "t": t})
+
+
+def encode_model(version: str, after: str | None = None) -> bytes:
+    """The change to another version as bytes; with `after` only from that one."""
+    message = {"v": VERSION, "kind": "model", "version": version}
+    return orjson.dumps(message if after is None else message | {"after": after})
 
 
 def encode_query(

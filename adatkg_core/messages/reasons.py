@@ -76,7 +76,19 @@ class Reason(StrEnum):
         "place in the log.",
         "Raise the topic's `max.message.bytes`, or ask for fewer answers.",
     )
-    UNKNOWN_KIND = ("unknown-kind", "`kind` is none of fact, query, tick.", "Mend it with `--set kind=…`.")
+    UNKNOWN_KIND = ("unknown-kind", "`kind` is none of fact, query, tick, model.", "Mend it with `--set kind=…`.")
+    UNFIT_MODEL = (
+        "unfit-model",
+        "A model event names a bundle that must not answer here: it was made for another graph, has numbers that are "
+        "not finite, or lacks a relation that the version before it knows. That version goes on.",
+        "Promote another one with `adatkg models promote`.",
+    )
+    UNKNOWN_MODEL = (
+        "unknown-model",
+        "A model event names a version that the model store does not have. The version before it goes on.",
+        "Put the bundle into the store, then promote it with `adatkg models promote`.",
+        True,
+    )
     UNKNOWN_RELATION = (
         "unknown-relation",
         "The model does not know the relation.",

@@ -9,7 +9,7 @@ from adatkg_core.storage.artifact import (
     write_artifact,
 )
 from adatkg_core.storage.bundle import Bundle, load_bundle, resolve_device, save_bundle
-from adatkg_core.storage.fitness import why_lacking, why_unfit
+from adatkg_core.storage.fitness import named_bundle, why_lacking, why_unfit
 from adatkg_core.storage.json_file import read_document, write_document
 from adatkg_core.storage.model_report import bundle_rows, describe_bundle, verdict_on
 from adatkg_core.storage.model_store import ModelStore
@@ -25,6 +25,7 @@ __all__ = [
     "check_free",
     "describe_bundle",
     "load_bundle",
+    "named_bundle",
     "read_artifact",
     "read_document",
     "remove_artifact",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adatkg_core.errors import InputError
-from adatkg_core.messages import Verdict
+from adatkg_core.messages import Reason, Unusable, Verdict
 from adatkg_core.storage.artifact import require_finite
 from adatkg_core.storage.bundle import Bundle
+from adatkg_core.storage.model_store import ModelStore
 
 
 def why_unfit(
@@ -33,6 +34,22 @@ def why_unfit(
             "or train another"
         )
     return None
+
+
+def named_bundle(store: ModelStore, graph: str, version: str, present: Bundle) -> Bundle:
+    """The bundle that a model event names where `present` has answered so far. Raises Unusable if it may not answer.
+
+    This follows from the log and from what was written into the store, and from nothing else: not from a verdict, for
+    that was asked for before the event was written. A bundle that is there and cannot be read is another matter: it may
+    have answered elsewhere, so nothing stands in for it, and the error of reading it is raised.
+    """
+    if version not in store.versions(graph):
+        detail = f"graph {graph} has no bundle {version} in {store.url}: {present.version} goes on"
+        raise Unusable(Reason.UNKNOWN_MODEL, detail)
+    bundle = store.bundle(graph, version)
+    if reason := why_unfit(bundle, present, graph, None, True):
+        raise Unusable(Reason.UNFIT_MODEL, reason)
+    return bundle
 
 
 def why_lacking(relations: Sequence[str], present: Bundle, what: str) -> str | None:

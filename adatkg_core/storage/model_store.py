@@ -19,6 +19,7 @@ from adatkg_core.storage.snapshot import KIND as SNAPSHOT
 from adatkg_core.storage.snapshot import Saved, read_snapshot, write_snapshot
 
 REMEMBERED = 20  # versions that were present before
+_NAMED = "has_been_present"  # in the note of a bundle that a log may name
 
 
 class ModelStore:
@@ -45,15 +46,16 @@ class ModelStore:
 
     def line(self, graph: str) -> list[str]:
         """The present version and those that were present before it, the latest first."""
-        place = self._place(graph, "present.json")
-        document = read_document(place)
-        if document is None:
-            return []
-        before = document.get("before", [])
-        line = [document.get("version"), *(before if isinstance(before, list) else [None])]
-        if not all(isinstance(version, str) for version in line):
-            raise InputError(f"{place}: names no version; train or promote a bundle")
-        return line
+        document = self._present_document(graph)
+        return [] if document is None else [document["version"], *document.get("before", [])]
+
+    def first(self, graph: str) -> str | None:
+        """The version that answers what stands in a log before its first model event; None while there is none.
+
+        It never changes. A store that does not name it has had no promotion since this is written down.
+        """
+        document = self._present_document(graph)
+        return None if document is None else document.get("first", document["version"])
 
     def make_present(self, graph: str, version: str) -> None:
         """From now on this bundle answers; those who look find it or the one before, never none."""
@@ -61,7 +63,7 @@ class ModelStore:
             known = ", ".join(self.versions(graph)) or "none"
             raise InputError(f"{self.url}: graph {graph} has no bundle {version}; it has {known}")
         before = [one for one in self.line(graph) if one != version]
-        write_document(self._place(graph, "present.json"), {"version": version, "before": before[:REMEMBERED]})
+        self._write_present(graph, version, before[:REMEMBERED])
 
     def roll_back(self, graph: str) -> str:
         """The one that was present before is present again; returns it."""
@@ -71,17 +73,25 @@ class ModelStore:
         version = line[1]
         if not artifact_exists(self.bundle_url(graph, version)):
             raise InputError(f"{self.url}: bundle {version} of graph {graph} is gone; promote one of the others")
-        write_document(self._place(graph, "present.json"), {"version": version, "before": line[2:]})
+        self._write_present(graph, version, line[2:])
         return version
 
     def prune(self, graph: str, keep: int) -> list[str]:
-        """Remove all but the newest `keep` bundles; never the present one or the one before it. Returns the removed."""
-        safe = set(self.line(graph)[:2])
+        """Remove all but the newest `keep` bundles, and return the removed.
+
+        Never one that has been present: a log may name it, and who reads that log anew needs it. Of those that were
+        long ago, the states that can be had from the log again are removed.
+        """
+        line = self.line(graph)
+        safe = {*line, *(version for version in self.versions(graph) if self.note(graph, version).get(_NAMED))}
         by_age = sorted(self.versions(graph), key=lambda version: str(self.note(graph, version).get("created", "")))
         old = [version for version in by_age[: max(0, len(by_age) - keep)] if version not in safe]
         for version in old:
             remove_artifact(self.bundle_url(graph, version))
             remove_artifact(self._state_url(graph, version))
+        for version in by_age[: max(0, len(by_age) - keep)]:
+            if version in safe and version not in line[:2] and self._is_from_log(graph, version):
+                remove_artifact(self._state_url(graph, version))
         return old
 
     def note(self, graph: str, version: str) -> dict[str, Any]:
@@ -125,6 +135,27 @@ class ModelStore:
     def bundle_url(self, graph: str, version: str) -> str:
         """Where a bundle is, or would be."""
         return self._place(graph, "bundles", safe_name(version))
+
+    def _present_document(self, graph: str) -> dict[str, Any] | None:
+        place = self._place(graph, "present.json")
+        document = read_document(place)
+        if document is None:
+            return None
+        before = document.get("before", [])
+        named = [document.get("version"), *(before if isinstance(before, list) else [None]), document.get("first", "")]
+        if not all(isinstance(version, str) for version in named):
+            raise InputError(f"{place}: names no version; train or promote a bundle")
+        return document
+
+    def _write_present(self, graph: str, version: str, before: list[str]) -> None:
+        self.add_note(graph, version, **{_NAMED: True})  # first: a note too many does no harm
+        first = self.first(graph) or version
+        write_document(self._place(graph, "present.json"), {"version": version, "before": before, "first": first})
+
+    def _is_from_log(self, graph: str, version: str) -> bool:
+        """Whether a bundle came with a state that the log below some offset gives again."""
+        state = self.state_meta(graph, version)
+        return state is not None and bool(state[0].get("log"))
 
     def _state_url(self, graph: str, version: str) -> str:
         return self._place(graph, "states", safe_name(version))

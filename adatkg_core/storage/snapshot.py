@@ -96,11 +96,11 @@ class SnapshotStore:
         sweep_partials(self._folder)
         return url
 
-    def newest_first(self, version: str, device: str) -> Iterator[Saved]:
-        """The sound snapshots that this bundle made; a damaged one is named in the log and passed over."""
+    def newest_first(self, version: str | None, device: str, limit: int | None = None) -> Iterator[Saved]:
+        """The sound snapshots of this version, or of any, up to an offset; a damaged one is logged and passed over."""
         for url in reversed(list_artifacts(self._folder, KIND)):
             offset, _, made_by = posixpath.basename(url).partition("@")
-            if unquote(made_by) != version:
+            if version not in (None, unquote(made_by)) or (limit is not None and int(offset) > limit):
                 continue
             try:
                 yield read_snapshot(url, device)

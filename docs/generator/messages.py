@@ -6,7 +6,16 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from adatkg_core.messages import MAX_BYTES, MAX_K, MAX_RANKED, encode_fact, encode_query, encode_tick, message_schemas
+from adatkg_core.messages import (
+    MAX_BYTES,
+    MAX_K,
+    MAX_RANKED,
+    encode_fact,
+    encode_model,
+    encode_query,
+    encode_tick,
+    message_schemas,
+)
 from docs.generator.markdown import code, described, document, table
 from streams.dead_letters import HEADERS, RETRIED, RETRY_OF
 from streams.kafka import LARGEST_MESSAGE, ORIGIN, Topics
@@ -35,6 +44,7 @@ EXAMPLES = {
     "fact": encode_fact("Keller Bikes (Graz)", "orders from", "Depot Graz", "2025-04-22"),
     "query": encode_query("q-1", "orders from", "next", s="Keller Bikes (Graz)", k=3),
     "tick": encode_tick("2025-04-23"),
+    "model": encode_model("20250423-061500", after="20250422-060000"),
 }
 
 
@@ -46,7 +56,7 @@ def page() -> str:
 def _topics() -> str:
     topics = Topics()
     holds = {
-        topics.events: "facts, queries and ticks: the log that everything follows from",
+        topics.events: "facts, queries, ticks and which model answers: the log that everything follows from",
         topics.predictions: "predictions",
         topics.deadletter: "dead letters, and marks of those that were retried",
         topics.models: "announcements of bundles",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from adatkg_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from streams.kafka.announcer import announce
+    from streams.kafka.announcer import announce, append_event
     from streams.kafka.connection import Connection, connection_from
     from streams.kafka.entry_check import check_entry, try_entry
     from streams.kafka.headers import ORIGIN, header, origin_of, with_origin
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
 
 _HOME = {
-    "streams.kafka.announcer": ("announce",),
+    "streams.kafka.announcer": ("announce", "append_event"),
     "streams.kafka.connection": (
         "Connection",
         "connection_from",
@@ -81,6 +81,7 @@ __all__ = [
     "Record",
     "Topics",
     "announce",
+    "append_event",
     "check_entry",
     "connection_from",
     "ensure_topics",

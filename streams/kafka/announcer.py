@@ -29,3 +29,22 @@ def announce(connection: Connection, topics: Topics, announcement: Announcement)
         ) from error
     finally:
         producer.close(timeout=_PATIENCE)
+
+
+def append_event(connection: Connection, topics: Topics, graph: str, value: bytes) -> int:
+    """Append an event to a graph's log; returns its offset when the brokers keep it."""
+    try:
+        producer = KafkaProducer(**connection.producer(), client_id="adatkg-append", acks="all")
+    except KafkaError as error:
+        raise unreachable(connection, error) from error
+    try:
+        # Its partitioner is murmur2, which places a graph where all its events are.
+        kept = producer.send(topics.events, key=graph.encode(), value=value).get(_PATIENCE)
+        return int(kept.offset)
+    except KafkaError as error:
+        raise AdatkgError(
+            f"{topics.events} at {connection.bootstrap}: the model event of graph {graph} was not written ({error}); "
+            "a worker needs the right to write there"
+        ) from error
+    finally:
+        producer.close(timeout=_PATIENCE)

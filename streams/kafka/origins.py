@@ -17,13 +17,16 @@ class Origins:
         """`taken` is what `pairs` gave."""
         self._taken = {int(partition): int(offset) for partition, offset in taken}
 
+    def is_new(self, origin: Source | None) -> bool:
+        """Whether no event with this origin was taken; one that was not moved always is new."""
+        return origin is None or origin.offset > self._taken.get(origin.partition, -1)
+
     def take(self, origin: Source | None) -> bool:
-        """Whether an event with this origin is new, and from now on it is not; one that was not moved always is."""
-        if origin is None:
-            return True
-        if origin.offset <= self._taken.get(origin.partition, -1):
+        """Whether an event with this origin is new, and from now on it is not."""
+        if not self.is_new(origin):
             return False
-        self._taken[origin.partition] = origin.offset
+        if origin is not None:
+            self._taken[origin.partition] = origin.offset
         return True
 
     def pairs(self) -> tuple[tuple[int, int], ...]:

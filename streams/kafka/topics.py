@@ -39,7 +39,7 @@ class Topics:
 
     @property
     def events(self) -> str:
-        """Facts, queries and ticks, keyed by graph: the log that everything follows from."""
+        """Facts, queries, ticks and which model answers, keyed by graph: the log that everything follows from."""
         return f"{self.prefix}.events"
 
     @property

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from adatkg_core.clock import Clock
 from adatkg_core.engine import Engine
-from adatkg_core.events import Fact, Ranking, Tick
+from adatkg_core.events import Fact, ModelEvent, Ranking, Tick
 from adatkg_core.messages import Question, Reason, Unusable, decode_event, encode_prediction
 from adatkg_core.storage import Bundle
 from streams.kafka import Origins
@@ -49,6 +49,19 @@ class Rejected:
     detail: str
 
 
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A model event from which on another version answers."""
+
+    event: ModelEvent
+    arrival: Arrival
+
+    @property
+    def offset(self) -> int:
+        """Where it stands."""
+        return self.arrival.source.offset
+
+
 @dataclass
 class BatchResult:
     """What came of a batch of one graph: answers and rejections in log order, counts of events by kind, and scores.
@@ -65,6 +78,9 @@ class BatchResult:
     counts: Counter[str] = field(default_factory=Counter)
     scored: Sequence[ScoredAnswer] = ()
     ended: dict[int, bool] = field(default_factory=dict)
+    switch: Switch | None = None  # the batch ends before it; what follows is for the version that it names
+    swapped: float | None = None  # another version answers from here on: seconds since it was wished for
+    wish_met: bool = False  # a worker's own model event stood here: the store may wish for another version since
     moved: Sequence[Arrival] = ()  # to their graph's partition, for they stand in another one
 
 
@@ -109,25 +125,41 @@ class Batch:
         self._answered: dict[int, Answered] = {}
         self._rejected: dict[int, Rejected] = {}
         self._counts: Counter[str] = Counter()
+        self._wish_met = False
 
-    def add(self, arrival: Arrival) -> None:
-        """The next event of the log; one that is of no use is rejected, and the rest goes on."""
-        if not self._graph.origins.take(arrival.origin):
+    def add(self, arrival: Arrival) -> Switch | None:
+        """The next event of the log; one that is of no use is rejected, and the rest goes on.
+
+        Returned is a model event that another version answers from, which is not taken yet.
+        """
+        if not self._graph.origins.is_new(arrival.origin):
             self._counts["repeated"] += 1
-            return
+            return None
+        switch = self._add(arrival)
+        if switch is None:
+            self._graph.origins.take(arrival.origin)
+        return switch
+
+    def _add(self, arrival: Arrival) -> Switch | None:
         try:
             event = decode_event(arrival.value, self._graph.bundle.clock)
             if isinstance(event, Question):
                 self._add_question(arrival, event)
             elif isinstance(event, Fact):
                 self._add_fact(arrival, event)
-            else:
+            elif isinstance(event, Tick):
                 self._add_tick(event)
+            elif event.replaces(self._graph.bundle.version):
+                return Switch(event, arrival)
+            else:
+                self._counts["model"] += 1
+                self._wish_met |= event.after is not None
         except Unusable as problem:
             self._reject(arrival, problem.code, problem.detail)
+        return None
 
-    def finish(self) -> BatchResult:
-        """Do what is left, and say what came of it all."""
+    def finish(self, switch: Switch | None = None) -> BatchResult:
+        """Do what is left, and say what came of it all; `switch` is where the batch ended early."""
         self._flush()
         scored, ended = ([], {}) if self._silent else self._keep_score()
         return BatchResult(
@@ -139,6 +171,8 @@ class Batch:
             self._counts,
             scored,
             ended,
+            switch,
+            wish_met=self._wish_met,
         )
 
     def _add_fact(self, arrival: Arrival, fact: Fact) -> None:

@@ -49,7 +49,10 @@ class CatchUp:
             raise
 
     def bring(self, graphs: Sequence[HostedGraph], end: int) -> None:
-        """Bring graphs of one partition to the state right before `end`; their answers were given before."""
+        """Bring graphs of one partition to the state right before `end`; their answers were given before.
+
+        One that comes to a model event on the way may stay there.
+        """
         partition, start = graphs[0].partition, min(hosted.offset for hosted in graphs)
         if start >= end:
             return
@@ -72,7 +75,8 @@ class CatchUp:
         for key, hosted in by_key.items():
             if waiting[key]:
                 applied += self._apply(hosted, waiting[key])
-            hosted.offset = max(hosted.offset, end)
+            if not hosted.behind:
+                hosted.offset = max(hosted.offset, end)
         return applied
 
     def _apply(self, hosted: HostedGraph, waiting: list[Arrival]) -> int:

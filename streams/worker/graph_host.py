@@ -14,7 +14,7 @@ import structlog
 
 from adatkg_core.messages import MAX_BYTES, Question, Reason, Unusable, decode_event, decode_graph
 from adatkg_core.runtime import Retry
-from adatkg_core.storage import Bundle, Saved
+from adatkg_core.storage import Saved
 from streams.kafka import partition_of
 from streams.worker.arrival import Arrival
 from streams.worker.batch import BatchResult, Rejected
@@ -52,6 +52,7 @@ class GraphHost:
     def __init__(self, loader: Loader, catch_up: CatchUp, replica: Replica, retry: Retry) -> None:
         self._loader, self._catch_up, self._replica, self._retry = loader, catch_up, replica, retry
         self._partitions: dict[int, _Partition] = {}
+        self.on_change: Callable[[str], None] = lambda _: None  # hears of graphs that may want another version
 
     # -- events -----------------------------------------------------------------------------------------------
 
@@ -63,7 +64,8 @@ class GraphHost:
             for run in _runs(self._checked(number, some), partition.next):
                 if run[0].begins > partition.next and partition.graphs:
                     self._fill_gap(number, run[0].source.offset)
-                results += [self._deal_out(number, key, own) for key, own in _grouped(run, lambda one: one.key)]
+                for key, own in _grouped(run, lambda one: one.key):
+                    results += self._deal_out(number, key, own)
                 partition.next = run[-1].source.offset + 1
         return results
 
@@ -92,7 +94,15 @@ class GraphHost:
 
     def position(self, hosted: HostedGraph) -> int:
         """Up to where a graph has all its events: also behind those of others in its partition."""
-        return max(hosted.offset, self._partitions[hosted.partition].next)
+        return hosted.offset if hosted.behind else max(hosted.offset, self.delivered(hosted))
+
+    def delivered(self, hosted: HostedGraph) -> int:
+        """Up to where a graph's partition was delivered."""
+        return self._partitions[hosted.partition].next
+
+    def log_id(self, hosted: HostedGraph) -> str:
+        """Of the log in which a graph stands."""
+        return self._catch_up.log.log_id(hosted.partition)
 
     def expect_model(self, name: str) -> None:
         """A graph that had none may have one now: the store is asked at its next event."""
@@ -107,9 +117,13 @@ class GraphHost:
         for hosted in self.hosted():
             offset = self.position(hosted)
             if hosted.offset > hosted.saved or offset - hosted.saved > STALE:
-                states.append(hosted.graph.capture(offset, self._catch_up.log.log_id(hosted.partition)))
+                states.append(hosted.graph.capture(offset, self.log_id(hosted)))
                 graphs.append(hosted)
-        positions = {number: one.next for number, one in self._partitions.items()}
+        # What a graph that is behind has not taken in must come again.
+        positions = {
+            number: min([one.next, *(self.position(hosted) for hosted in one.graphs.values())])
+            for number, one in self._partitions.items()
+        }
         return Capture(tuple(states), positions, tuple(graphs))
 
     def saved(self, capture: Capture) -> None:
@@ -122,19 +136,33 @@ class GraphHost:
 
     def _fill_gap(self, number: int, end: int) -> None:
         """What was delivered to others in the meantime is read from the log."""
-        graphs = list(self._partitions[number].graphs.values())
-        self._retry.run(lambda: self._catch_up.bring(graphs, end), f"partition {number}")
+        graphs = [hosted for hosted in self._partitions[number].graphs.values() if not hosted.behind]
+        if graphs:
+            self._bring(graphs, end, f"partition {number}")
 
-    def _deal_out(self, number: int, key: bytes | None, arrivals: Sequence[Arrival]) -> BatchResult:
+    def _bring(self, graphs: Sequence[HostedGraph], end: int, what: str) -> None:
+        """Let graphs of one partition take in silently what stands below `end`, or before a model event there."""
+        self._retry.run(lambda: self._catch_up.bring(graphs, end), what)
+        for hosted in graphs:
+            if hosted.behind:
+                hosted.answered_below = end
+                self.on_change(hosted.graph.name)
+
+    def _deal_out(self, number: int, key: bytes | None, arrivals: Sequence[Arrival]) -> list[BatchResult]:
         """Hand events with one key to the graph that it names."""
         try:
             name = decode_graph(key)
         except Unusable as problem:
-            return self._refuse("", arrivals, problem)
+            return [self._refuse("", arrivals, problem)]
         if partition_of(name, self._catch_up.log.partitions) != number:
-            return self._move(name, arrivals)
+            return [self._move(name, arrivals)]
         hosted = self._host(number, name, arrivals[0].source.offset)
-        return self._without_model(name, arrivals) if hosted is None else hosted.apply(arrivals)
+        if hosted is None:
+            return [self._without_model(name, arrivals)]
+        was_behind, results = hosted.behind, hosted.apply(arrivals)
+        if hosted.behind > was_behind or any(result.wish_met for result in results):
+            self.on_change(name)
+        return results
 
     def _checked(self, number: int, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
         """Offsets that a delivery skips hold no event, unless the log lost them before they were read."""
@@ -184,26 +212,26 @@ class GraphHost:
             return partition.graphs[name]
         if partition.absent.get(name, 0.0) > time.monotonic():
             return None
-        what = f"graph {name}"
-        bundle = self._retry.run(lambda: self._loader.present(name), what)
-        if bundle is None:
+        what, began = f"graph {name}", time.perf_counter()
+        hosted = self._retry.run(lambda: self._load(number, name, offset), what)
+        if hosted is None:
             if len(partition.absent) >= ABSENT:
                 partition.absent.clear()
             partition.absent[name] = time.monotonic() + LOOK_AGAIN
             return None
-        began = time.perf_counter()
-        hosted = self._retry.run(lambda: self._load(number, name, bundle), what)
-        self._retry.run(lambda: self._catch_up.bring([hosted], offset), what)
+        self._bring([hosted], offset, what)
         partition.graphs[name] = hosted
         partition.absent.pop(name, None)
         took = round(time.perf_counter() - began, 3)
-        log.info("graph_loaded", graph=name, version=bundle.version, snapshot=hosted.saved, offset=offset, seconds=took)
+        version = hosted.graph.version
+        log.info("graph_loaded", graph=name, version=version, snapshot=hosted.saved, offset=offset, seconds=took)
+        self.on_change(name)
         return hosted
 
-    def _load(self, number: int, name: str, bundle: Bundle) -> HostedGraph:
-        first, end = self._catch_up.bounds(number)
-        graph, offset = self._loader.load(name, bundle, self._catch_up.log.log_id(number), first, end)
-        return HostedGraph(graph, number, offset, offset)
+    def _load(self, number: int, name: str, offset: int) -> HostedGraph | None:
+        bounds = self._catch_up.bounds(number)
+        begun = self._loader.begin(name, self._catch_up.log.log_id(number), bounds, offset)
+        return None if begun is None else HostedGraph(begun[0], number, begun[1], begun[1])
 
 
 def _grouped(arrivals: Sequence[Arrival], key: Callable[[Arrival], K]) -> Iterable[tuple[K, list[Arrival]]]:

@@ -45,11 +45,23 @@ class LiveGraph:
         return self.bundle.version
 
     def apply(self, arrivals: Sequence[Arrival], *, silent: bool = False) -> BatchResult:
-        """Take in events in log order. Silent: only the state follows, since others have answered for it."""
+        """Take in events in log order, up to one from which on another version answers.
+
+        Silent: only the state follows, since others have answered for it.
+        """
         batch = Batch(self, silent=silent)
         for arrival in arrivals:
-            batch.add(arrival)
+            if (switch := batch.add(arrival)) is not None:
+                return batch.finish(switch)
         return batch.finish()
+
+    def follow(self, arrivals: Sequence[Arrival]) -> None:
+        """Let the state follow the log, whichever version answers there."""
+        batch = Batch(self, silent=True)
+        for arrival in arrivals:
+            if batch.add(arrival) is not None:
+                self.origins.take(arrival.origin)
+        batch.finish()
 
     def capture(self, offset: int, log_id: str) -> Saved:
         """A copy of everything, as of before the event at `offset` of this log."""

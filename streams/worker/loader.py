@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import structlog
 import torch
 
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.messages import Announcement
-from adatkg_core.storage import Bundle, ModelStore, Saved, SnapshotStore, resolve_device, why_unfit
+from adatkg_core.storage import (
+    Bundle,
+    ModelStore,
+    Saved,
+    SnapshotStore,
+    named_bundle,
+    resolve_device,
+    verdict_on,
+    why_unfit,
+)
 from adatkg_core.text import TextEncoder, load_encoder
 from streams.settings import StreamSettings
 from streams.worker.live_graph import LiveGraph
@@ -33,67 +42,72 @@ class Loader:
         return self._models.url
 
     def present_version(self, name: str) -> str | None:
-        """The version that should answer for a graph."""
+        """The version that should answer for a graph; its log says which one does."""
         return self._models.present(name)
 
-    def present(self, name: str) -> Bundle | None:
-        """The present bundle; where it is damaged, the one that was present before. A store that is away raises."""
-        try:
-            line = self._models.line(name)
-        except InputError as error:
-            log.error("model_unusable", graph=name, problem=str(error))
-            return None
-        if not line:
-            log.warning("graph_without_model", graph=name, models=self._models.url)
-        for version in line:
-            try:
-                bundle = self._models.bundle(name, version, self._device)
-                problem = why_unfit(bundle, None, name, None, True)
-            except InputError as error:
-                problem = str(error)
-            if problem is None:
-                return bundle
-            log.error("model_unusable", graph=name, version=version, problem=problem)
-        return None
+    def begin(self, name: str, log_id: str, bounds: tuple[int, int], offset: int) -> tuple[LiveGraph, int] | None:
+        """A graph that is to be fed from `offset` on, and the offset it stands at; None where it has no model.
 
-    def load(self, name: str, bundle: Bundle, log_id: str, first: int, end: int) -> tuple[LiveGraph, int]:
-        """A graph and the offset it stands at, when its log reaches from `first` to `end`.
-
-        From the newest sound snapshot, else from the state that came with the bundle, else from nothing.
+        From the newest sound snapshot, with the version that made it, for that is the one that the log names there.
+        Else with the first version: from the state that came with it, if that is not beyond what is to be answered,
+        else from nothing. `bounds` are those of its log.
         """
-        for saved in self._starts(name, bundle, log_id):
-            if saved.log not in ("", log_id) or saved.offset > end:
-                log.warning("snapshot_of_another_log", graph=name, offset=saved.offset, end=end)
-                continue
-            try:
-                graph = self.graph(name, bundle, saved, self._device)
-            except AdatkgError as error:
-                log.warning("snapshot_unusable", graph=name, offset=saved.offset, problem=str(error))
-                continue
-            if saved.offset < first:
-                log.error("log_truncated", graph=name, wanted=saved.offset, first=first)
-            return graph, saved.offset
-        if first > 0:
-            log.error("log_truncated", graph=name, wanted=0, first=first)
-        return self.graph(name, bundle, None, self._device), first
+        first, end = bounds
+        for saved in self._snapshots(name, log_id).newest_first(None, self._device):
+            bundle = self._sound_bundle(name, saved.version) if self._is_of(saved, log_id, end) else None
+            graph = self._restored(name, bundle, saved) if bundle is not None else None
+            if graph is not None:
+                return self._warn_of_loss(graph, saved.offset, first)
+        bundle = self._first_bundle(name)
+        if bundle is None:
+            return None
+        for saved in self._shipped(name, bundle.version, self._device):
+            usable = self._is_of(saved, log_id, end) and saved.offset <= offset
+            graph = self._restored(name, bundle, saved) if usable else None
+            if graph is not None:
+                return self._warn_of_loss(graph, saved.offset, first)
+        return self._warn_of_loss(self.graph(name, bundle, None, self._device), 0, first)
+
+    def wish(self, name: str, version: str) -> Announcement:
+        """What was announced of a version that the store says is present, by its note."""
+        forced = self._models.note(name, version).get("forced", True) is not False
+        verdict = verdict_on(self._models, name, version)
+        return Announcement(name, version, "present", "present in the store", forced=forced, verdict=verdict)
+
+    def candidate(self, wished: Announcement, present: Bundle, log_id: str, end: int) -> tuple[LiveGraph, int]:
+        """The wished version with its state, and the offset it stands at; raises with the reason if it is unfit.
+
+        It is read and put together in plain memory, so that this may run beside the thread that has the device;
+        `move` brings it there. `end` is that of the log.
+        """
+        name, version = wished.graph, wished.version
+        bundle = self._models.bundle(name, version)
+        if reason := why_unfit(bundle, present, name, wished.verdict, wished.forced):
+            raise InputError(reason)
+        saved = self._models.state(name, version)
+        if saved is not None and saved.log not in ("", log_id):
+            raise InputError(
+                f"the state of bundle {version} of graph {name} belongs to another log, {saved.log}, not to {log_id}: "
+                "its offsets mean nothing here; train from this log"
+            )
+        if saved is not None and saved.offset > end:
+            raise InputError(
+                f"the state of bundle {version} of graph {name} stands at offset {saved.offset}, but the log ends at "
+                f"{end}; train from this log"
+            )
+        return self._caught_up_furthest(name, bundle, log_id, end)
+
+    def named(self, name: str, version: str, present: Bundle, log_id: str, offset: int) -> tuple[LiveGraph, int]:
+        """The version that a model event at `offset` names, from a state that is not beyond it; raises Unusable.
+
+        Put together in plain memory, like a candidate.
+        """
+        bundle = named_bundle(self._models, name, version, present)
+        return self._caught_up_furthest(name, bundle, log_id, offset)
 
     def graph(self, name: str, bundle: Bundle, saved: Saved | None, device: str) -> LiveGraph:
         """A graph with this bundle, which is on this device, from what was saved or from nothing."""
         return LiveGraph(name, bundle, self._encoder(bundle, device), self._settings, self._replica, saved)
-
-    def candidate(self, announcement: Announcement, present: Bundle) -> tuple[LiveGraph, int]:
-        """The announced bundle with its state, and the offset it stands at; raises with the reason if it is unfit.
-
-        It is read and put together in plain memory, so that this may run beside the thread that has the device;
-        `move` brings it there.
-        """
-        name = announcement.graph
-        bundle = self._models.bundle(name, announcement.version)
-        reason = why_unfit(bundle, present, name, announcement.verdict, announcement.forced)
-        if reason:
-            raise InputError(reason)
-        saved = self._models.state(name, announcement.version)
-        return self.graph(name, bundle, saved, "cpu"), saved.offset if saved else 0
 
     def move(self, graph: LiveGraph) -> Iterator[None]:
         """Bring a graph to this worker's device in small steps, all of them for the thread that has it."""
@@ -105,15 +119,66 @@ class Loader:
         """Write a snapshot; touches no device."""
         self._snapshots(saved.graph, saved.log).save(saved)
 
-    def _starts(self, name: str, bundle: Bundle, log_id: str) -> Iterable[Saved]:
-        yield from self._snapshots(name, log_id).newest_first(bundle.version, self._device)
+    def _caught_up_furthest(self, name: str, bundle: Bundle, log_id: str, limit: int) -> tuple[LiveGraph, int]:
+        """A graph of this version that stands at `limit` or before it, as near as what is kept allows."""
+        snapshots = self._snapshots(name, log_id).newest_first(bundle.version, "cpu", limit)
+        found = [next(snapshots, None), *self._shipped(name, bundle.version, "cpu")]
+        kept = [one for one in found if one is not None and self._is_of(one, log_id, limit)]
+        saved = max(kept, key=lambda one: one.offset, default=None)
+        return self.graph(name, bundle, saved, "cpu"), saved.offset if saved else 0
+
+    def _shipped(self, name: str, version: str, device: str) -> Iterator[Saved]:
+        """The state that came with a bundle, where there is one that can be read."""
         try:
-            state = self._models.state(name, bundle.version, self._device)
+            state = self._models.state(name, version, device)
         except AdatkgError as error:
             log.warning("snapshot_unusable", graph=name, problem=str(error))
         else:
             if state is not None:
                 yield state
+
+    def _is_of(self, saved: Saved, log_id: str, end: int) -> bool:
+        """Whether a state belongs to this log and stands before or at `end`."""
+        ours = saved.log in ("", log_id) and saved.offset <= end
+        if not ours:
+            log.warning("snapshot_of_another_log", graph=saved.graph, offset=saved.offset, end=end)
+        return ours
+
+    def _restored(self, name: str, bundle: Bundle, saved: Saved) -> LiveGraph | None:
+        try:
+            return self.graph(name, bundle, saved, self._device)
+        except AdatkgError as error:
+            log.warning("snapshot_unusable", graph=name, offset=saved.offset, problem=str(error))
+            return None
+
+    def _warn_of_loss(self, graph: LiveGraph, offset: int, first: int) -> tuple[LiveGraph, int]:
+        """The graph and where it goes on; what the log does not keep any more is said."""
+        if offset < first:
+            log.error("log_truncated", graph=graph.name, wanted=offset, first=first)
+        return graph, max(offset, first)
+
+    def _first_bundle(self, name: str) -> Bundle | None:
+        """The bundle that answers before any model event; a store that is away raises."""
+        try:
+            version = self._models.first(name)
+        except InputError as error:
+            log.error("model_unusable", graph=name, problem=str(error))
+            return None
+        if version is None:
+            log.warning("graph_without_model", graph=name, models=self._models.url)
+            return None
+        return self._sound_bundle(name, version)
+
+    def _sound_bundle(self, name: str, version: str) -> Bundle | None:
+        try:
+            bundle = self._models.bundle(name, version, self._device)
+            problem = why_unfit(bundle, None, name, None, True)
+        except InputError as error:
+            problem = str(error)
+        if problem is None:
+            return bundle
+        log.error("model_unusable", graph=name, version=version, problem=problem)
+        return None
 
     def _snapshots(self, graph: str, log_id: str) -> SnapshotStore:
         url = self._settings.snapshots

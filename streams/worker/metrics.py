@@ -64,6 +64,9 @@ class Metrics:
             self.dead_letters.labels(result.graph, rejected.code).inc()
         for answered in result.answered:
             self.answer.observe(answered.latency)
+        if result.swapped is not None:
+            self.swaps.labels(result.graph).inc()
+            self.swap_seconds.observe(result.swapped)
         if result.version is not None:
             self.predictions.labels(result.graph).inc(len(result.answered))
             self.unsettled.labels(result.graph).inc(len(result.ended) - sum(result.ended.values()))

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
+from streams.worker.batch import BatchResult
 from streams.worker.checkpoint import Checkpointer
 from streams.worker.device import DeviceThread
 from streams.worker.graph_host import GraphHost
@@ -34,7 +35,7 @@ class Worker:
         publisher: Publisher,
         checkpointer: Checkpointer,
     ) -> None:
-        self._intake, self._device, self._host = intake, device, host
+        self._intake, self.device, self._host = intake, device, host
         self._publisher, self._checkpointer = publisher, checkpointer
         self._progress = time.monotonic()  # when a batch was last done
 
@@ -43,11 +44,11 @@ class Worker:
         await self._publisher.start()
         while True:
             await self._intake.wait()
-            async with self._device.turn:
+            async with self.device.turn:
                 if self._intake.closed:  # the last snapshot may be made, and the threads ended
                     return
                 if (ours := self._intake.new_assignment()) is not None:
-                    await self._device.run(self._host.keep_only, ours)
+                    await self.device.run(self._host.keep_only, ours)
                     self._checkpointer.keep_only(ours)
                 if batch := self._intake.next_batch():
                     await self._process(batch)
@@ -59,10 +60,22 @@ class Worker:
     async def _process(self, batch: Sequence[Taken]) -> None:
         began = time.perf_counter()
         with self._checkpointer.hold([one.delivery for one in batch]):
-            results = await self._device.run(self._host.process, [one.arrival for one in batch])
+            results = await self.device.run(self._host.process, [one.arrival for one in batch])
             self._publisher.publish(results, len(batch), time.perf_counter() - began)
         self._intake.processed(batch)
         self._progress = time.monotonic()
+        await self._publisher.room()
+
+    async def process_beside(self, work: Callable[[], list[BatchResult]]) -> None:
+        """Something on the device that was not delivered just now, in turn with the batches, and what comes of it."""
+        async with self.device.turn:
+            if self._intake.closed:
+                return
+            began = time.perf_counter()
+            with self._checkpointer.hold(()):
+                results = await self.device.run(work)
+                events = sum(sum(result.counts.values()) for result in results)
+                self._publisher.publish(results, events, time.perf_counter() - began)
         await self._publisher.room()
 
     async def revoked(self) -> None:
@@ -86,7 +99,7 @@ class Worker:
     async def close(self) -> None:
         """Leave the brokers and end the threads."""
         await self._publisher.stop()
-        self._device.close()
+        self.device.close()
         self._checkpointer.close()
 
     @property

@@ -75,6 +75,9 @@ asked = st.fixed_dictionaries(
 )
 queries = st.builds(lambda one, other: one | other, asked, sides)
 ticks = st.fixed_dictionaries({"v": st.just(1), "kind": st.just("tick"), "t": times})
+models = st.fixed_dictionaries(
+    {"v": st.just(1), "kind": st.just("model"), "version": names}, optional={"after": names | st.none()}
+)
 predictions = st.fixed_dictionaries(
     {
         "v": st.just(1),
@@ -153,7 +156,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 def excused(message: dict[str, Any]) -> bool:
     """Refused by the codec for what a schema cannot say."""
-    time = message["t"]
+    time = message.get("t")
     if isinstance(time, str) and not (message["kind"] == "query" and time == NEXT):
         try:
             parse_iso(time)
@@ -170,7 +173,7 @@ def whole_with_a_fraction(message: Any) -> bool:
 
 
 @settings(max_examples=300, deadline=None)
-@given(mutated(facts | queries | ticks))
+@given(mutated(facts | queries | ticks | models))
 @example({"v": True, "kind": "tick", "t": 1})
 @example({"v": 1, "kind": "query", "id": "1", "r": "r", "t": 1, "s": "a", "o": None})
 @example({"v": 1, "kind": "query", "id": "1", "r": "r", "t": 1, "s": None, "o": None})
@@ -223,7 +226,7 @@ def test_the_generated_messages_are_of_both_sorts() -> None:
     seen: set[tuple[str, bool]] = set()
 
     @settings(max_examples=300, deadline=None, derandomize=True)  # the same messages in every run
-    @given(mutated(facts | queries | ticks))
+    @given(mutated(facts | queries | ticks | models))
     def look(message: dict[str, Any]) -> None:
         seen.add((str(message.get("kind")), codec_takes(said(message))))
 

@@ -147,12 +147,14 @@ class Outbox:
 class FakeWorker:
     """A whole worker, each of whose parts a test can reach."""
 
-    def __init__(self, settings: StreamSettings, observers: Sequence[Observer] = ()) -> None:
+    def __init__(
+        self, settings: StreamSettings, observers: Sequence[Observer] = (), log: CatchUp | None = None
+    ) -> None:
         outbox: Any = Outbox()
         self.outbox, self.metrics, self.device = outbox, Metrics(), DeviceThread()
         self.replica, self.retry = Replica(settings.replica, settings.replicas), Retry("loading_failed")
         self.loader = Loader(settings, self.replica)
-        self.host = GraphHost(self.loader, NoLog("first"), self.replica, self.retry)
+        self.host = GraphHost(self.loader, log or NoLog("first"), self.replica, self.retry)
         self.flow = NoFlow()
         self.intake = Intake(settings, self.flow)
         self.publisher = Publisher(Topics(), outbox, self.metrics, observers)

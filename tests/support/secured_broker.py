@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient
-from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ResourcePattern,
+    ResourceType,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from streams.embedded_broker import Broker, choose_port
+from streams.kafka import Connection, connection_from
 
 HOST = "127.0.0.1"
 USER, PASSWORD = "alice", "correct horse"
@@ -128,3 +138,55 @@ def secured_broker(folder: Path) -> Iterator[Secured]:
         )
         admin.close()
         yield Secured(ports, certificates)
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A broker that gives each user what it was allowed, and nothing else; at `bootstrap` one may do everything."""
+
+    bootstrap: str
+    address: str
+    passwords: dict[str, str]
+
+    def way(self, user: str) -> dict[str, str]:
+        """The ADATKG_ variables by which a user comes in."""
+        given = {"security": "SASL_PLAINTEXT", "username": user, "password": self.passwords[user]}
+        named = {f"ADATKG_KAFKA_{key}".upper(): value for key, value in given.items()}
+        return named | {"ADATKG_BOOTSTRAP": self.address}
+
+    def connection(self, user: str) -> Connection:
+        """A user's way in."""
+        return connection_from(self.way(user))
+
+    def allow(self, user: str, operation: str, name: str, *, group: bool = False) -> None:
+        """Give a user a right on a topic or a group."""
+        kind = ResourceType.GROUP if group else ResourceType.TOPIC
+        pattern = ResourcePattern(kind, name)
+        right = ACL(f"User:{user}", "*", ACLOperation[operation], ACLPermissionType.ALLOW, pattern)
+        with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap)) as admin:
+            admin.create_acls([right])
+
+    def forbid(self, user: str, operation: str, topic: str) -> None:
+        """Take a right on a topic back."""
+        pattern = ResourcePattern(ResourceType.TOPIC, topic)
+        right = ACLFilter(f"User:{user}", "*", ACLOperation[operation], ACLPermissionType.ALLOW, pattern)
+        with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap)) as admin:
+            admin.delete_acls([right])
+
+
+@contextmanager
+def guarded_broker(folder: Path, users: Sequence[str]) -> Iterator[Guarded]:
+    """Run a broker with users known by PLAIN, none of whom has any right yet."""
+    port = choose_port(HOST)
+    passwords = {user: f"password of {user}" for user in users}
+    known = " ".join(f'user_{user}="{password}"' for user, password in passwords.items())
+    settings = {
+        "listeners": f"BARE://{HOST}:{port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,BARE:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.bare.plain.sasl.jaas.config": f"{_MODULES}.plain.PlainLoginModule required {known};",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",  # whoever comes in by the broker's own listener
+    }
+    with Broker(folder / "broker", port=0, settings=settings) as broker:
+        yield Guarded(broker.bootstrap, f"{HOST}:{port}", passwords)

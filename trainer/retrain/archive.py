@@ -24,7 +24,7 @@ from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.datasets import Dataset, Facts, newest_window
 from adatkg_core.engine import Admission, EntityLimit
 from adatkg_core.errors import InputError
-from adatkg_core.events import Fact
+from adatkg_core.events import Fact, ModelEvent
 from adatkg_core.messages import Question, Reason, Unusable, decode_event
 from adatkg_core.state import Catalog
 from adatkg_core.storage import read_artifact, remove_artifact, write_artifact
@@ -145,7 +145,7 @@ class Archive:
             event = decode_event(record.value, self.clock)
         except Unusable:
             return False
-        if isinstance(event, Question):
+        if isinstance(event, Question | ModelEvent):
             return True
         objection = admission.object_to_fact(event) if isinstance(event, Fact) else admission.object_to_time(event.t)
         if objection is not None:

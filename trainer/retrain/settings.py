@@ -24,7 +24,9 @@ class RetrainSettings:
     )
     margin: float = setting(0.0, "By how much the new bundle's MRR must be better to be promoted.")
     slice: str = setting("all", "Which queries decide, as in `adatkg evaluate`.")
-    keep: int = setting(5, "Bundles that stay in the store; the present one and the one before it always do.")
+    keep: int = setting(
+        5, "Bundles that stay in the store; those that were ever present always do, because a log may name them."
+    )
     scores: str = setting(
         "http://127.0.0.1:6066/scores",
         "The worker's page with the MRR that `--every drop-0.03` watches.",

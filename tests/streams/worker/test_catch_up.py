@@ -12,7 +12,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from adatkg_core.errors import AdatkgError
 from adatkg_core.runtime import Retry
 from streams.kafka import Connection, Record, Topics, partition_of
-from streams.worker import Arrival, CatchUp, catch_up
+from streams.worker import Arrival, BatchResult, CatchUp, catch_up
 from streams.worker.hosted_graph import HostedGraph
 from tests.support.fake_graph import fresh_topics, send
 
@@ -24,9 +24,10 @@ class Listener:
         self.name = name
         self.batches: list[list[int]] = []
 
-    def apply(self, arrivals: Sequence[Arrival], *, silent: bool) -> None:
+    def apply(self, arrivals: Sequence[Arrival], *, silent: bool) -> BatchResult:
         assert silent, "others have answered"
         self.batches.append([arrival.source.offset for arrival in arrivals])
+        return BatchResult(self.name)
 
     @property
     def offsets(self) -> list[int]:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from adatkg_core.storage import Bundle
 from streams.settings import StreamSettings
-from streams.worker import Loader, Replica
+from streams.worker import LiveGraph, Loader, Replica
 from tests.support.fake_worker import HERE, fact, host_of, settings_with_model
 
 LOG = f"first-{HERE}"
@@ -30,10 +29,11 @@ def kept(settings: StreamSettings) -> list[int]:
     return sorted(int(path.name.partition("@")[0]) for path in (Path(settings.snapshots) / "g" / LOG).iterdir())
 
 
-def present(loader: Loader) -> Bundle:
-    bundle = loader.present("g")
-    assert bundle is not None
-    return bundle
+def begin(loader: Loader, end: int) -> tuple[LiveGraph, int]:
+    """The graph as it is loaded when its log reaches so far."""
+    begun = loader.begin("g", LOG, (0, end), end)
+    assert begun is not None
+    return begun
 
 
 @pytest.mark.parametrize("keep", [2, 3])
@@ -42,7 +42,7 @@ def test_old_snapshots_are_removed_and_the_newest_are_kept(tmp_path: Path, keep:
     loader = Loader(settings, Replica())
     save_at(loader, settings, 3, 9, 11, 20, 100)
     assert kept(settings) == [9, 11, 20, 100][-keep:]
-    graph, offset = loader.load("g", present(loader), LOG, 0, 1_000)
+    graph, offset = begin(loader, 1_000)
     assert offset == 100 and graph.engine.watermark == 99
 
 
@@ -50,12 +50,12 @@ def test_a_snapshot_beyond_the_end_of_the_log_is_of_another_log(tmp_path: Path) 
     settings = settings_with_model(tmp_path)
     loader = Loader(settings, Replica())
     save_at(loader, settings, 5, 20)
-    assert loader.load("g", present(loader), LOG, 0, 10)[1] == 5
+    assert begin(loader, 10)[1] == 5
 
 
 def test_replicas_keep_their_snapshots_apart(tmp_path: Path) -> None:
     settings = settings_with_model(tmp_path)
     first, second = (Loader(settings, Replica(replica, 2)) for replica in (1, 2))
     save_at(first, settings, 5)
-    assert first.load("g", present(first), LOG, 0, 10)[1] == 5
-    assert second.load("g", present(second), LOG, 0, 10)[1] == 0
+    assert begin(first, 10)[1] == 5
+    assert begin(second, 10)[1] == 0

@@ -4,186 +4,265 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 import pytest
 from structlog.testing import capture_logs
 
 from adatkg_core.errors import AdatkgError
-from adatkg_core.messages import Announcement, encode_announcement
-from adatkg_core.storage import Bundle, ModelStore
-from streams.kafka import Connection, Record, Topics
-from streams.settings import StreamSettings
-from streams.worker import Arrival, ModelSwap, model_swap
-from tests.support.fake_worker import GRAPH, HERE, PARTITIONS, FakeWorker, answered_by, fact, query, settings_with_model
-from tests.support.small_graph import small_config, small_model
-
-BATCH = 8
-NEW = Bundle(small_model(small_config(), seed=9), GRAPH.relations, (), "v2")
-
-
-def announced(version: str, *, graph: str = "g", status: Literal["present", "candidate"] = "present") -> bytes:
-    return encode_announcement(Announcement(graph, version, status, "for a test", False, None))
+from adatkg_core.events import Source
+from adatkg_core.messages import Verdict
+from adatkg_core.storage import Saved
+from adatkg_core.text import load_encoder
+from streams.kafka import partition_of
+from streams.worker import Arrival, LiveGraph, Replica, model_swap
+from streams.worker.incoming_graph import SLICE
+from tests.support.fake_worker import GRAPH, HERE, PARTITIONS, settings_with_model
+from tests.support.swap_scene import BATCH, LOG_ID, NEW, KeptLog, Scene, announced, use_log
 
 
-class KeptLog:
-    """The events' topic as a list; a test may have something happen when a part of it is read."""
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-        self.read_sizes: list[int] = []
-        self.meanwhile: Callable[[], None] = lambda: None
-
-    def append(self, arrivals: Sequence[Arrival]) -> None:
-        for one in arrivals:
-            self.records.append(Record(one.source.partition, one.source.offset, 0, one.key, one.value, ()))
-
-    def read(self, partition: int, start: int, end: int) -> Iterator[Record]:
-        self.read_sizes.append(end - start)
-        self.meanwhile()
-        return (one for one in self.records if one.partition == partition and start <= one.offset < end)
-
-
-class Scene:
-    """A worker that answers for graph `g` with `v1`, its log, and the swap under test."""
-
-    def __init__(self, settings: StreamSettings, log: KeptLog) -> None:
-        self.parts, self.log = FakeWorker(settings), log
-        self.store = ModelStore(settings.models)
-        parts = self.parts
-        self.swap = ModelSwap(
-            Connection("127.0.0.1:1"), Topics(), parts.loader, parts.host, parts.device, parts.metrics, BATCH
-        )
-
-    def deliver(self, *arrivals: Arrival) -> list[dict[str, Any]]:
-        """Events come in; the answers. On the device's thread, or before a swap has begun."""
-        self.log.append(arrivals)
-        return [orjson.loads(one.body) for one in answered_by(self.parts.host.process(arrivals))]
-
-    def promote(self, bundle: Bundle) -> None:
-        """Make a bundle present, and let the swap hear of it."""
-        self.store.put("g", bundle, None)
-        self.store.make_present("g", bundle.version)
-        self.hear(announced(bundle.version))
-
-    def hear(self, data: bytes | None) -> None:
-        async def scenario() -> None:
-            self.loop = asyncio.get_running_loop()
-            await self.swap.hear(data)
-
-        asyncio.run(scenario())
-
-    def on_device(self, work: Callable[[], Any]) -> None:
-        """From the thread that reads files: what the worker does between two steps of the swap."""
-        asyncio.run_coroutine_threadsafe(self.parts.device.run(work), self.loop).result(30)
-
-    def version(self) -> str | None:
-        hosted = self.parts.host.find("g")
-        return None if hosted is None else hosted.graph.version
-
-    def metric(self, name: str) -> float:
-        return self.parts.metrics.registry.get_sample_value(name, {"graph": "g"}) or 0.0
+def ahead_by_all(scene: Scene) -> Saved:
+    """The state of the new version with all that the log holds."""
+    graph = LiveGraph("g", NEW, load_encoder("hash:24"), scene.settings, Replica())
+    records = scene.log.records
+    graph.follow([Arrival(Source(HERE, one.offset), 0.0, one.key, one.value) for one in records])
+    return graph.capture(len(records), LOG_ID)
 
 
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     log = KeptLog()
-
-    @contextmanager
-    def open_kept(connection: Connection, topic: str) -> Iterator[KeptLog]:
-        assert topic == Topics().events
-        yield log
-
-    monkeypatch.setattr(model_swap, "open_log", open_kept)
+    use_log(monkeypatch, log)
     made = Scene(settings_with_model(tmp_path), log)
     yield made
-    asyncio.run(made.swap.stop())
-    made.parts.device.close()
+    made.close()
 
 
-def test_the_new_bundle_answers_from_all_that_the_old_one_has_seen(scene: Scene) -> None:
-    scene.deliver(*map(fact, range(100)))
+def test_the_new_version_answers_behind_its_event_from_all_that_the_old_one_has_seen(scene: Scene) -> None:
+    scene.log.facts(100)
+    scene.deliver()
     scene.promote(NEW)
-    (answer,) = scene.deliver(query(100))
+    event = len(scene.log.records) - 1
+    assert orjson.loads(scene.log.records[event].value or b"") == {
+        "v": 1,
+        "kind": "model",
+        "version": "v2",
+        "after": "v1",
+    }
+    assert scene.version() == "v1", "the event has not come yet"
+    scene.log.query()
+    scene.settle()
+    (answer,) = scene.answers().values()
     assert (answer["model"], answer["interactions"]) == ("v2", 100)
     assert scene.metric("adatkg_swaps_total") == 1 and scene.metric("adatkg_model_refusals_total") == 0
 
 
-def test_no_step_of_a_swap_takes_more_than_a_batch(scene: Scene) -> None:
-    scene.deliver(*map(fact, range(100)))
+def test_no_step_of_a_swap_takes_more_than_two_batches(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    follow = LiveGraph.follow
+
+    def measured(self: LiveGraph, arrivals: Sequence[Arrival]) -> None:
+        sizes.append(len(arrivals))
+        follow(self, arrivals)
+
+    monkeypatch.setattr(LiveGraph, "follow", measured)
+    scene.log.facts(100)
+    scene.deliver()
     scene.promote(NEW)
-    assert sum(scene.log.read_sizes) == 100 and max(scene.log.read_sizes) == BATCH
+    assert sum(sizes) == 100 and max(sizes) == SLICE * BATCH
     steps = scene.parts.metrics.registry.get_sample_value("adatkg_swap_step_seconds_count") or 0.0
-    assert steps >= 100 / BATCH
+    assert steps >= 100 / max(sizes)
 
 
-def test_events_that_come_during_a_swap_are_answered_by_the_old_and_known_to_the_new(scene: Scene) -> None:
-    scene.deliver(*map(fact, range(100)))
-    coming, during = iter(range(100, 150)), []
-
-    def go_on() -> None:
-        arrivals = [query(offset) if offset % 2 else fact(offset) for offset in islice(coming, 2)]
-        scene.on_device(lambda: during.extend(scene.deliver(*arrivals)))
-
-    scene.log.meanwhile = go_on
+def test_what_stands_before_the_event_is_answered_by_the_version_before(scene: Scene) -> None:
+    scene.log.facts(100)
+    scene.log.mixed(300)
+    scene.deliver(100)
+    scene.log.meanwhile = lambda: scene.on_device(lambda: scene.deliver(BATCH))
     scene.promote(NEW)
-    end = next(coming)
-    assert len(during) == (end - 100) // 2 > 0
-    assert {answer["model"] for answer in during} == {"v1"}
-    (answer,) = scene.deliver(query(end))
-    assert (answer["model"], answer["interactions"]) == ("v2", 100 + (end - 100) // 2)
+    event = len(scene.log.records) - 1
+    assert scene.delivered < event == 400, "a saturated worker says so before its backlog ends"
+    scene.log.meanwhile = lambda: None
+    scene.log.mixed(10)
+    scene.settle()
+    versions = scene.versions()
+    assert len(versions) == 155
+    assert all(version == ("v1" if offset < event else "v2") for offset, version in versions.items())
+    assert scene.answers()[max(versions)]["interactions"] == 255
 
 
-def test_a_graph_that_leaves_during_a_swap_ends_it_without_a_word(scene: Scene) -> None:
-    scene.deliver(*map(fact, range(100)))
-    elsewhere = [(HERE + 1) % PARTITIONS]
-    scene.log.meanwhile = lambda: scene.on_device(lambda: scene.parts.host.keep_only(elsewhere))
+def test_a_state_that_stands_ahead_lets_no_query_in_between_go_unanswered(scene: Scene) -> None:
+    scene.log.facts(9)
+    scene.log.mixed(182)
+    scene.deliver(9)
+    scene.promote(NEW, ahead_by_all(scene))
+    scene.log.query()
+    scene.settle()
+    assert list(scene.versions().values()) == ["v1"] * 91 + ["v2"]
+
+
+def test_an_event_that_stands_before_a_state_is_followed_from_the_log(scene: Scene) -> None:
+    scene.log.facts(20)
+    event = scene.log.append(b'{"v":1,"kind":"model","version":"v2"}')
+    scene.log.mixed(40)
+    scene.store.put("g", NEW, ahead_by_all(scene))
+    scene.settle()
+    assert set(scene.versions().values()) == {"v2"} and len(scene.versions()) == 20
+    assert scene.answers()[event + 2]["interactions"] == 21
+
+
+def test_a_state_of_another_log_is_refused_with_the_reason(scene: Scene) -> None:
+    scene.log.facts(20)
+    scene.deliver()
+    hosted = scene.parts.host.find("g")
+    assert hosted is not None
     with capture_logs() as said:
-        scene.promote(NEW)
-    assert scene.version() is None and scene.metric("adatkg_swaps_total") == 0
-    assert [line["event"] for line in said] == ["swap_begins"] and len(scene.log.read_sizes) == 1
+        scene.promote(NEW, replace(hosted.graph.capture(10, "another-0"), version="v2"))
+        scene.promote(replace(NEW, version="v3"), replace(hosted.graph.capture(99, LOG_ID), version="v3"))
+    refused = [line["problem"] for line in said if line["event"] == "model_refused"]
+    assert "belongs to another log, another-0" in refused[0] and "but the log ends at 20" in refused[1]
+    assert len(scene.log.records) == 20 and scene.version() == "v1"
+
+
+def test_a_version_is_gone_back_to_by_the_same_event(scene: Scene) -> None:
+    scene.log.mixed(20)
+    scene.deliver()
+    scene.promote(NEW)
+    scene.log.mixed(20)
+    scene.settle()
+    scene.store.roll_back("g")
+    scene.hear(announced("v1"))
+    scene.log.mixed(20)
+    scene.settle()
+    assert list(scene.versions().values()) == ["v1"] * 10 + ["v2"] * 10 + ["v1"] * 10
+    assert scene.answers()[61]["interactions"] == 30
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (b'{"v":1,"kind":"model","version":"nowhere"}', "unknown-model"),
+        (b'{"v":1,"kind":"model","version":"../../g/bundles/v1"}', "unknown-model"),
+        (b'{"v":1,"kind":"model","version":"lacking"}', "unfit-model"),
+        (b'{"v":1,"kind":"model"}', "missing-field"),
+    ],
+)
+def test_an_event_that_names_nothing_fit_is_a_dead_letter_and_changes_nothing(
+    scene: Scene, value: bytes, reason: str
+) -> None:
+    lacking = replace(NEW, version="lacking", relations=("Something else", *GRAPH.relations[1:]))
+    scene.store.put("g", lacking, None)
+    scene.log.mixed(10)
+    event = scene.log.append(value)
+    scene.log.mixed(10)
+    scene.settle()
+    assert scene.letters() == [(str(event), reason)]
+    assert list(scene.versions().values()) == ["v1"] * 10
+
+
+def test_an_event_that_follows_another_version_than_the_present_one_is_a_late_repeat(scene: Scene) -> None:
+    for version in ("v2", "v3"):
+        scene.store.put("g", replace(NEW, version=version), None)
+    for version, after in (("v2", "v1"), ("v3", "v2"), ("v2", "v1"), ("v3", "v3")):
+        scene.log.append(orjson.dumps({"v": 1, "kind": "model", "version": version, "after": after}))
+        scene.log.query()
+    scene.store.make_present("g", "v3")
+    scene.settle()
+    assert list(scene.versions().values()) == ["v2", "v3", "v3", "v3"] and scene.letters() == []
+
+
+def test_what_a_graph_has_missed_at_an_event_is_answered_and_others_do_not_wait(scene: Scene) -> None:
+    other = next(name for name in map(str, range(99)) if name != "g" and partition_of(name, PARTITIONS) == HERE)
+    scene.store.put(other, replace(NEW, version="other-1"), None)
+    scene.store.make_present(other, "other-1")
+    scene.store.put("g", NEW, None)
+    scene.log.mixed(20)
+    event = scene.log.append(b'{"v":1,"kind":"model","version":"v2"}')
+    for _ in range(50):
+        scene.log.query()
+        scene.log.query(other.encode())
+    scene.deliver()
+    models = [answer["model"] for answer in scene.answers().values()]
+    assert models.count("other-1") == 50 and models.count("v1") == 10 and models.count("v2") == 0
+    assert scene.save() == event, "what it has not answered must come again after a crash"
+    scene.settle()
+    assert list(scene.versions().values()).count("v2") == 50
+    assert scene.save() == len(scene.log.records)
 
 
 def test_a_bundle_that_lacks_a_relation_is_refused_and_the_present_one_goes_on(scene: Scene) -> None:
-    scene.deliver(*map(fact, range(20)))
+    scene.log.facts(20)
+    scene.deliver()
     with capture_logs() as said:
         scene.promote(replace(NEW, relations=("Something else", *GRAPH.relations[1:])))
     (refused,) = (line for line in said if line["event"] == "model_refused")
     assert f"lacks relation '{GRAPH.relations[0]}'" in refused["problem"] and refused["present"] == "v1"
-    assert scene.metric("adatkg_model_refusals_total") == 1 and scene.metric("adatkg_swaps_total") == 0
-    (answer,) = scene.deliver(query(20))
-    assert (answer["model"], answer["interactions"]) == ("v1", 20)
+    assert scene.metric("adatkg_model_refusals_total") == 1 and len(scene.log.records) == 20
+    scene.log.query()
+    scene.settle()
+    assert list(scene.versions().values()) == ["v1"]
 
 
-def test_a_log_that_cannot_be_read_ends_a_swap_and_the_next_announcement_is_acted_on(scene: Scene) -> None:
+def test_a_bundle_that_was_judged_worse_is_refused(scene: Scene) -> None:
+    scene.log.facts(20)
+    scene.deliver()
+    scene.put(NEW)
+    scene.hear(announced("v2", verdict=Verdict("all", 0.0, 0.1, 0.2)))
+    assert scene.metric("adatkg_model_refusals_total") == 1 and len(scene.log.records) == 20
+
+
+@pytest.mark.parametrize("what", ["the log cannot be read", "the event cannot be written"])
+def test_brokers_that_are_away_delay_a_swap_and_no_more(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    scene.log.facts(20)
+    scene.deliver()
+    failures = iter(range(2))
+
     def away() -> None:
-        raise AdatkgError("the brokers are away")
+        if next(failures, None) is not None:
+            raise AdatkgError("the brokers are away")
 
-    scene.deliver(*map(fact, range(20)))
-    scene.log.meanwhile = away
-    scene.promote(NEW)
-    hosted = scene.parts.host.find("g")
-    assert hosted is not None and hosted.incoming is None, "it would overhear all that comes, for ever"
-    assert scene.version() == "v1" and scene.metric("adatkg_model_refusals_total") == 1
-    scene.log.meanwhile = lambda: None
-    scene.promote(replace(NEW, version="v3"))
-    assert scene.version() == "v3"
+    def append(connection: object, topics: object, graph: str, value: bytes) -> int:
+        away()
+        return scene.log.append(value)
+
+    if what == "the log cannot be read":
+        scene.log.meanwhile = away
+    else:
+        monkeypatch.setattr(model_swap, "append_event", append)
+    with capture_logs() as said:
+        scene.promote(NEW)
+    assert [line["problem"] for line in said if line["event"] == "swap_failed"] == ["the brokers are away"] * 2
+    assert scene.metric("adatkg_model_refusals_total") == 0
+    scene.settle()
+    assert scene.version() == "v2" and len(scene.log.records) == 21
+
+
+def test_a_graph_that_leaves_during_a_swap_ends_it_without_a_word(scene: Scene) -> None:
+    scene.log.facts(100)
+    scene.deliver()
+    elsewhere = [(HERE + 1) % PARTITIONS]
+    scene.log.meanwhile = lambda: scene.on_device(lambda: scene.parts.host.keep_only(elsewhere))
+    with capture_logs() as said:
+        scene.promote(NEW)
+    assert scene.version() is None and len(scene.log.records) == 100
+    assert [line["event"] for line in said] == ["swap_begins"]
 
 
 def test_a_graph_without_a_model_gets_its_first_one_at_its_next_event(scene: Scene) -> None:
     (Path(scene.store.url) / "g" / "present.json").unlink()
-    scene.deliver(fact(0))
+    scene.log.facts(2)
+    scene.deliver(1)
     assert scene.version() is None
     scene.promote(NEW)
-    assert scene.version() is None and scene.log.read_sizes == [], "nothing has come for it yet"
-    scene.deliver(fact(1))
+    assert scene.version() is None and scene.log.reads == 0, "nothing has come for it yet"
+    scene.deliver()
     assert scene.version() == "v2"
 
 
@@ -191,7 +270,8 @@ def test_a_graph_without_a_model_gets_its_first_one_at_its_next_event(scene: Sce
     "said", ["of an earlier version", "of the present version", "of a candidate", "of another graph", "of nobody"]
 )
 def test_an_announcement_that_does_not_matter_changes_nothing(scene: Scene, said: str) -> None:
-    scene.deliver(fact(0))
+    scene.log.facts(1)
+    scene.deliver()
     scene.store.put("g", NEW, None)
     what: dict[str, bytes] = {
         "of an earlier version": announced("v0"),  # since overtaken: v1 is present
@@ -203,7 +283,7 @@ def test_an_announcement_that_does_not_matter_changes_nothing(scene: Scene, said
     with capture_logs() as lines:
         scene.hear(what[said])
     assert [line["event"] for line in lines] == (["announcement_unusable"] if said == "of nobody" else [])
-    assert scene.version() == "v1" and scene.log.read_sizes == []
+    assert scene.version() == "v1" and scene.log.reads == 0 and len(scene.log.records) == 1
     assert scene.metric("adatkg_swaps_total") == scene.metric("adatkg_model_refusals_total") == 0
 
 
@@ -249,9 +329,9 @@ def test_an_announcement_that_comes_while_the_worker_ends_is_no_crash(
 
 
 def test_a_swap_under_way_is_given_up_when_the_worker_ends(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene.deliver(*map(fact, range(100)))
-    scene.store.put("g", NEW, None)
-    scene.store.make_present("g", NEW.version)
+    scene.log.facts(100)
+    scene.deliver()
+    scene.put(NEW)
 
     async def scenario() -> None:
         arrived = asyncio.Event()
@@ -273,4 +353,4 @@ def test_a_swap_under_way_is_given_up_when_the_worker_ends(scene: Scene, monkeyp
         assert running.cancelled()
 
     asyncio.run(scenario())
-    assert scene.version() == "v1"
+    assert scene.version() == "v1" and len(scene.log.records) == 100
