@@ -32,7 +32,7 @@ from tests.support.running_system import (
 )
 from tests.support.small_graph import small_config, small_model
 
-LONG = synthesize(120, 5, 60, 40, seed=5)
+LONG = synthesize(120, 5, 40, 30, seed=5)
 OTHER = Bundle(small_model(small_config(), seed=9), GRAPH.relations, (), "small-2")
 
 
