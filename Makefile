@@ -11,7 +11,7 @@ PROCESSES ?= $(shell echo $$(($(CORES) < 7 ? $(CORES) + 1 : 8)))
 # The build of torch: cpu is small, cuda is large, auto takes cpu where there is no NVIDIA driver and it can be had.
 TORCH ?= auto
 
-.PHONY: setup demo test test-fast lint format bench docs reference check-bounds release clean
+.PHONY: setup demo chaos test test-fast lint format bench docs reference check-bounds release clean
 
 setup: $(STAMP)
 
@@ -25,6 +25,12 @@ $(STAMP): pyproject.toml constraints.txt
 # The whole system on this machine; Ctrl-C stops it. `.venv/bin/adatkg demo --help` has more.
 demo: $(STAMP)
 	$(BIN)/adatkg demo
+
+# The whole system under random faults, then a check of every answer: `make chaos MINUTES=60 SEED=7`.
+MINUTES ?= 5
+SEED ?=
+chaos: $(STAMP)
+	$(BIN)/adatkg chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 # Also where bytecode is forbidden: a run has hundreds of processes, and each would compile the same modules again.
 test test-fast: export PYTHONDONTWRITEBYTECODE =

@@ -41,14 +41,21 @@ def serve(settings: StreamSettings, connection: Connection, topics: Topics) -> i
     runner.spinner = None  # it writes to stdout, terminal or not
     try:
         runner.execute_from_commandline()
-    except KafkaError as error:
+    except SystemExit as end:
+        error = end.__context__  # Faust makes an exit code of what ended it
+        if runner._signal_stop_time is not None or not _is_passing(error):
+            return int(end.code or 0)
         # Faust gives up when a commit fails. All that matters is in snapshots and in the log, so begin again.
         log.error("broker_lost", problem=repr(error), again_in=PAUSE)
         time.sleep(PAUSE)
         os.environ[AGAIN] = "1"
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-    except SystemExit as end:
-        return int(end.code or 0)
+
+
+def _is_passing(error: BaseException | None) -> bool:
+    """Whether what ended Faust has to do with brokers and partitions that come and go."""
+    # The client asserts so when partitions are taken away while Faust looks for its place in them.
+    return isinstance(error, KafkaError) or (isinstance(error, AssertionError) and "not assigned" in str(error))
 
 
 def _end_soon() -> None:

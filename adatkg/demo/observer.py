@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 from adatkg.demo.mishaps import Mishaps
 from adatkg.demo.plan import DATASET
-from adatkg.demo.process import Lines
 from adatkg.demo.process_logs import Story
 from adatkg.demo.system import System
 from adatkg.demo.worker_pages import Pages
+from adatkg.processes import Lines
 from adatkg_core.messages import Prediction, decode_prediction
 from streams.client import Seen
 from streams.kafka import LogReader, open_log, partition_of

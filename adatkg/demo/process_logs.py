@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from adatkg.demo.process import Lines
+from adatkg.processes import Lines
 
 
 @dataclass

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from adatkg.demo.pace import Pace
 from adatkg.demo.plan import DATASET, Plan
 from adatkg.demo.port import Port
-from adatkg.demo.process import Process
+from adatkg.processes import Process, own_environment
 from adatkg_core.errors import AdatkgError, InputError
 from replay import Choice, Published, ReplaySequence, publish, resume_position
 from streams.embedded_broker import Broker, ensure_jars
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Report = Callable[[str, int, int], None]
 HOST = "127.0.0.1"
 TOKEN = "ADATKG_STREAM_WEB_TOKEN"
-# A demonstration is a system of its own, whatever the terminal is set up to work with.
-_FOREIGN = ("ADATKG_CONFIG", "ADATKG_BOOTSTRAP", "ADATKG_TOPIC_PREFIX", "ADATKG_KAFKA_", "ADATKG_STREAM_")
 _NICENESS = 10  # of the trainer: the stream stays live, and training takes what is left
 _WORKER_PATIENCE = 20.0  # seconds to save and to leave the group
 _TRAINER_PATIENCE = 5.0  # seconds; a round that is killed goes on from its checkpoint
@@ -203,9 +201,5 @@ class System:
 
     def _environment(self, more: dict[str, str] | None = None, half: bool = False) -> dict[str, str]:
         """What a process of ours is told; `half` leaves it half of the cores, because it shares them."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
-        own = {"ADATKG_BOOTSTRAP": self.connection.bootstrap, "ADATKG_LOG": "info"}
-        own["TMPDIR"] = str(self.plan.folder / "tmp")
-        if half:
-            own["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // 2))
-        return kept | own | (more or {})
+        own = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // 2))} if half else {}
+        return own_environment(self.connection.bootstrap, self.plan.folder / "tmp", own | (more or {}))

@@ -55,7 +55,7 @@ class Replaced(Exception):
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[BaseException], int]]:
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
     """Runs the service with a Faust that ends with this; no signal handler, log or timer of it is left behind."""
     monkeypatch.setattr(service, "create_app", lambda *_: SimpleNamespace(conf=SimpleNamespace(id="group")))
     monkeypatch.setattr(service, "_quiet_libraries", lambda: None)
@@ -66,11 +66,14 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[BaseException],
     monkeypatch.setenv(service.AGAIN, "")
     monkeypatch.delenv(service.AGAIN)
 
-    def run(end: BaseException) -> int:
+    def run(end: BaseException, asked: float | None = None) -> int:
         def execute() -> None:
-            raise end
+            try:
+                raise end
+            except Exception:  # as the library does it
+                sys.exit(1)
 
-        runner = SimpleNamespace(execute_from_commandline=execute)
+        runner = SimpleNamespace(execute_from_commandline=execute, _signal_stop_time=asked)
         monkeypatch.setattr("faust.Worker", lambda *_, **__: runner)
         return service.serve(StreamSettings(), Connection("127.0.0.1:1"), Topics())
 
@@ -79,9 +82,13 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[BaseException],
     loop.close()
 
 
-@pytest.mark.parametrize("lost", [KafkaConnectionError("gone"), IllegalGenerationError()])
+# What the client says when a rebalance takes partitions away from one who looks for its place in them.
+NOT_OURS = AssertionError("Partition is not assigned")
+
+
+@pytest.mark.parametrize("lost", [KafkaConnectionError("gone"), IllegalGenerationError(), NOT_OURS])
 def test_a_worker_that_lost_its_brokers_starts_itself_anew_as_it_was_started(
-    serve: Callable[[BaseException], int], lost: BaseException, monkeypatch: pytest.MonkeyPatch
+    serve: Callable[..., int], lost: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[tuple[str, list[str]]] = []
 
@@ -99,9 +106,17 @@ def test_a_worker_that_lost_its_brokers_starts_itself_anew_as_it_was_started(
     assert [line["problem"] for line in said if line["event"] == "broker_lost"] == [repr(lost)]
 
 
+@pytest.mark.parametrize("asked", [None, 12.5])
+def test_a_worker_that_failed_for_another_reason_or_was_asked_to_end_as_brokers_were_lost_ends(
+    serve: Callable[..., int], asked: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("it starts itself anew"))
+    assert serve(AssertionError("a mistake of ours") if asked is None else KafkaConnectionError("gone"), asked) == 1
+
+
 @pytest.mark.parametrize(("code", "expected"), [(0, 0), (None, 0), (3, 3)])
 def test_a_worker_that_was_asked_to_end_does_not_start_again(
-    serve: Callable[[BaseException], int], code: int | None, expected: int, monkeypatch: pytest.MonkeyPatch
+    serve: Callable[..., int], code: int | None, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("it starts itself anew"))
     assert serve(SystemExit(code)) == expected

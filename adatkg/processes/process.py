@@ -58,16 +58,29 @@ class Process:
         if self.code is not None:
             raise AdatkgError(f"the {self.name} ended by itself with code {self.code}. {self._last_words()}")
 
+    def send(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        self._popen.send_signal(number)
+
+    def kill(self) -> None:
+        """End it at once, as a crash would, also when it is stopped."""
+        self._popen.kill()
+        self._popen.wait()
+
+    def wait(self, seconds: float) -> int | None:
+        """Its exit code; None when it still runs after so many seconds."""
+        try:
+            return self._popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
     def stop(self, patience: float, number: int = signal.SIGTERM) -> None:
         """Ask it to end, and end it by force after so many seconds."""
         if self.code is not None:
             return
-        self._popen.send_signal(number)
-        try:
-            self._popen.wait(patience)
-        except subprocess.TimeoutExpired:
-            self._popen.kill()
-            self._popen.wait()
+        self.send(number)
+        if self.wait(patience) is None:
+            self.kill()
 
     def _last_words(self) -> str:
         if self.log is None:
