@@ -51,7 +51,8 @@ def test_a_clock_set_back_an_hour_removes_no_bundle_that_answers(
     for bundle in bundles:
         store.put("g", bundle, None)
         store.add_note("g", bundle.version, created=next(hours))  # the last was made after the clock was set back
-        store.make_present("g", bundle.version)
+        if bundle.version != "v0":
+            store.make_present("g", bundle.version)
     assert store.prune("g", keep=1) == ["v0"]
     assert store.present("g") == "v2" and store.roll_back("g") == "v1"
 

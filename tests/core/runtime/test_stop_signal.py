@@ -2,12 +2,21 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from adatkg_core.runtime import Stop, stop_on_signals
 
 EVERY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def hears_the_terminal() -> Iterator[None]:
+    """Also where whoever started the tests, `nohup` for example, has the end of the terminal ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("number", EVERY)

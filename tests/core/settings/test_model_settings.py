@@ -48,7 +48,7 @@ def test_a_shipped_configuration_loads_and_survives_its_plain_form(name: str) ->
 
 
 def test_full_is_live_with_the_model_and_recall_keeps_no_wider_evidence() -> None:
-    assert load_config("full") == load_config("live", {"model.enabled": True})
+    assert load_config("full") == load_config("live", {"model.enabled": True, "model.dropout": 0.1})
     assert not load_config("live").model.enabled and load_config("live").recall.evidence
     assert not load_config("recall").model.enabled and not load_config("recall").recall.evidence
 

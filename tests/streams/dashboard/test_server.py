@@ -385,7 +385,7 @@ def test_nothing_is_changed_without_the_token(page: Page, path: str) -> None:
 
 
 def test_a_foreign_name_is_refused_and_machines_are_not(page: Page) -> None:
-    for path, wanted in (("/api/overview", 403), ("/", 403), ("/health", 200), ("/metrics", 200), ("/scores", 200)):
+    for path, wanted in (("/api/overview", 403), ("/", 403), ("/health", 200), ("/metrics", 200), ("/scores", 403)):
         connection = http.client.HTTPConnection("127.0.0.1", page.worker.port, timeout=60)
         connection.request("GET", path, headers={"Host": "evil.example"})
         assert connection.getresponse().status == wanted, path
