@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import structlog
 
 from adatkg_core.engine import Snapshot
-from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.errors import InputError
 from adatkg_core.storage.artifact import (
     artifact_exists,
     list_artifacts,
@@ -97,12 +97,15 @@ class SnapshotStore:
         return url
 
     def newest_first(self, version: str, device: str) -> Iterator[Saved]:
-        """The sound snapshots that this bundle made; a damaged one is named in the log and passed over."""
+        """The sound snapshots that this bundle made; a damaged one is named in the log and passed over.
+
+        A store that fails raises: the newest snapshot may be sound all the same.
+        """
         for url in reversed(list_artifacts(self._folder, KIND)):
             offset, _, made_by = posixpath.basename(url).partition("@")
             if unquote(made_by) != version:
                 continue
             try:
                 yield read_snapshot(url, device)
-            except AdatkgError as error:
+            except InputError as error:
                 log.warning("snapshot_unusable", graph=self._graph, offset=offset, problem=str(error))
