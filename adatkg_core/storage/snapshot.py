@@ -96,6 +96,11 @@ class SnapshotStore:
         sweep_partials(self._folder)
         return url
 
+    @property
+    def exist(self) -> bool:
+        """Whether there is any, sound or not."""
+        return bool(list_artifacts(self._folder, KIND))
+
     def newest_first(self, version: str, device: str) -> Iterator[Saved]:
         """The sound snapshots that this bundle made; a damaged one is named in the log and passed over.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
+from safetensors import torch as safetensors_torch
 from structlog.testing import capture_logs
 
 from adatkg_core.errors import AdatkgError, InputError
@@ -20,7 +22,6 @@ from adatkg_core.storage import (
     SnapshotStore,
     artifact,
     artifact_exists,
-    json_file,
     read_document,
     save_bundle,
     write_document,
@@ -32,7 +33,7 @@ class ClientError(Exception):
     """As botocore has them: no OSError."""
 
 
-class Flaky(MemoryFileSystem):
+class Flaky(MemoryFileSystem):  # type: ignore[misc]
     """A store in memory that raises what a test says, as long as it says so."""
 
     protocol = "flaky"
@@ -115,7 +116,9 @@ def test_a_model_store_that_fails_says_so_and_has_no_fewer_models(url: str, prob
     assert store.line("g") == ["v1"] and store.bundle("g", "v1").version == "v1"
 
 
-@pytest.mark.parametrize("document", [{"version": "v1", "before": None}, {"version": 1}, {"version": "v", "before": [2]}])
+@pytest.mark.parametrize(
+    "document", [{"version": "v1", "before": None}, {"version": 1}, {"version": "v", "before": [2]}]
+)
 def test_a_list_of_versions_of_wrong_types_is_refused_by_its_name(tmp_path: Path, document: dict[str, Any]) -> None:
     write_document(f"{tmp_path}/g/present.json", document)
     with pytest.raises(InputError, match=r"present\.json: names no version, or no list"):
@@ -140,8 +143,8 @@ def test_a_snapshot_for_which_there_is_no_room_leaves_nothing_and_the_one_before
     store.save(saved(1))
     before = everything_in(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(artifact.safetensors_torch, "save_file", lambda tensors, path: full(path.write_bytes(b"part")))
-        with pytest.raises(AdatkgError, match="No space left on device.*has room"):
+        patched.setattr(safetensors_torch, "save_file", lambda tensors, path: full(path.write_bytes(b"part")))
+        with pytest.raises(AdatkgError, match=r"No space left on device.*has room"):
             store.save(saved(2))
     assert everything_in(tmp_path) == before
     assert [one.offset for one in store.newest_first("v1", "cpu")] == [1]
@@ -164,7 +167,7 @@ def test_a_document_for_which_there_is_no_room_stays_as_it_was(tmp_path: Path, m
     place = f"{tmp_path}/note.json"
     write_document(place, {"is": 1})
     with monkeypatch.context() as patched:
-        patched.setattr(json_file.os, "fsync", full)
+        patched.setattr(os, "fsync", full)
         with pytest.raises(AdatkgError, match="No space left on device"):
             write_document(place, {"is": 2})
     assert read_document(place) == {"is": 1} and len(everything_in(tmp_path)) == 1
