@@ -19,7 +19,7 @@ from adatkg_core.errors import AdatkgError
 from adatkg_core.events import Source
 from streams.settings import StreamSettings
 from streams.worker import Arrival, Checkpointer, DeviceThread, IncidentKind, Incidents, Metrics, checkpoint
-from streams.worker.graph_host import Capture
+from streams.worker.capture import Capture
 from tests.support.fake_worker import Delivered
 
 EVERY = 5  # events that a snapshot covers
