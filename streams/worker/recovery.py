@@ -131,7 +131,7 @@ class Recovery:
     async def _catch_up_with(self, waiting: WaitingGraph) -> None:
         closing = ExitStack()
         reader: LogReader | None = None
-        start = end = None
+        began = end = None
         try:
             while (offsets := await self._device.run(self._host.next_range, waiting, SLICE)) is not None:
                 if reader is None:
@@ -143,9 +143,9 @@ class Recovery:
                     await self._turn(partial(self._host.follow, waiting, some, some[-1].source.offset + 1))
                 if not await self._turn(partial(self._host.follow, waiting, (), offsets[1])):
                     return  # the worker ends
-                start, end = offsets[0] if start is None else start, offsets[1]
-            if start is not None:
-                log.info("caught_up", partition=waiting.partition, start=start, end=end, graph=waiting.name)
+                began, end = offsets[0] if began is None else began, offsets[1]
+            if began is not None:
+                log.info("caught_up", partition=waiting.partition, start=began, end=end, graph=waiting.name)
         finally:
             if reader is not None:
                 await self._in_files(closing.close)
