@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -30,12 +31,15 @@ from streams.worker import (
     Checkpointer,
     DeviceThread,
     GraphHost,
+    Incidents,
     Inspector,
     Intake,
     Loader,
+    LogWatch,
     Metrics,
     ModelSwap,
     Publisher,
+    Recovery,
     Replica,
     Worker,
     undeliverable,
@@ -49,48 +53,76 @@ def create_app(
     connection: Connection,
     topics: Topics,
     on_stopped: Callable[[], None] = lambda: None,
+    watch: Callable[[Callable[[], bool]], None] = lambda stalled: None,
 ) -> faust.App:
     """A worker as a Faust app; any number of them can be made in one process.
 
-    `on_stopped` is called when all that can be saved is saved, before Faust takes its leave of the brokers.
+    `on_stopped` is called when all that can be saved is saved, before Faust takes its leave of the brokers. `watch` is
+    given, once, what says whether the worker is stalled.
     """
     replica = Replica(settings.replica, settings.replicas)
     group = f"{settings.group}-{replica.name}" if replica.name else settings.group
     app = _faust_app(group, settings, connection)
 
     metrics, device, retry = Metrics(), DeviceThread(), Retry("loading_failed")
-    loader = Loader(settings, replica)
-    host = GraphHost(loader, CatchUp(connection, topics, retry), replica, retry)
+    incidents = Incidents(metrics.count_incident)
+    loader, catch_up = Loader(settings, replica), CatchUp(connection, topics, retry, incidents)
+    host = GraphHost(loader, catch_up, replica, retry)
     inspector = Inspector(host, device)
-    intake = Intake(settings, _FaustFlow(app, topics))
-    feed = Feed(inspector.timed_status, intake.lag) if settings.web_port else None
+    flow = _FaustFlow(app, topics)
+    intake = Intake(settings, flow)
+    feed = Feed(inspector.timed_status, intake.lag, incidents.open) if settings.web_port else None
     producer = Producer(connection, partial(undeliverable, topics))
     publisher = Publisher(topics, producer, metrics, [feed.take] if feed else [])
-    checkpointer = Checkpointer(settings, device, host, loader, publisher, metrics)
+    checkpointer = Checkpointer(settings, device, host, loader, publisher, metrics, incidents, flow.commit)
     worker = Worker(intake, device, host, publisher, checkpointer)
+    watch(lambda: worker.stalled)
+    recovery = Recovery(loader, host, catch_up, device, worker.process_beside, settings.batch_events)
+
+    async def abandon(starts: dict[int, int]) -> None:
+        worker.abandon()
+        for partition, offset in starts.items():
+            await flow.commit(partition, offset)
+
+    flow.watch = LogWatch(connection, topics, incidents, intake.reached, abandon)
     swap = ModelSwap(connection, topics, loader, host, worker, metrics, settings.batch_events)
     dashboard: Dashboard | None = None
     if feed is not None:
         dashboard = Dashboard(settings, group, connection, topics, inspector, feed, lambda: worker.ready)
-        _add_pages(app, worker, intake, inspector, metrics, feed)
+        _add_pages(app, worker, intake, inspector, metrics, feed, incidents)
         driver: Any = app.web
         dashboard.add_to(driver.web_app)
         app.task(feed.run)
-    _follow_partitions(app, topics, intake, worker)
-    _run(app, worker, swap, dashboard, on_stopped)
+    _follow_partitions(app, topics, intake, worker, recovery)
+    _run(app, worker, [swap, recovery], dashboard, on_stopped)
+    app.task(flow.watch.run)
+    app.task(partial(_begin_at_once, intake, flow))
     return app
 
 
 class _FaustFlow:
-    """Faust's consumer as the intake's flow."""
+    """Faust's consumer as the intake's flow, and a commit that Faust would not make by itself."""
 
     def __init__(self, app: faust.App, topics: Topics) -> None:
         self._app: Any = app  # what is asked here is not in its types
         self._topic = topics.events
+        self.watch: LogWatch | None = None
 
     def highwater(self, partition: int) -> int | None:
+        """As Faust has heard, or as the log was seen to end before Faust has heard anything."""
         offset: int | None = self._app.consumer.highwater(TP(self._topic, partition)) if self._app.consumer else None
-        return offset
+        seen = self.watch.end(partition) if self.watch else None
+        return seen if offset is None else offset
+
+    def begin(self, partition: int) -> int | None:
+        """Where a partition is read from after it was assigned, as far as that is known."""
+        consumer = self._app.consumer
+        committed: int | None = consumer._committed_offset.get(TP(self._topic, partition)) if consumer else None
+        return committed if committed is not None else self.watch.first(partition) if self.watch else None
+
+    async def commit(self, partition: int, offset: int) -> None:
+        """Faust commits what is acknowledged without a gap; here a gap is known to be done with."""
+        await self._app.consumer._commit_offsets({TP(self._topic, partition): offset})
 
     def pause(self, partition: int) -> None:
         self._app.consumer.on_buffer_full(TP(self._topic, partition))
@@ -120,6 +152,15 @@ class _Transport(FaustTransport):
 class _App(faust.App):
     def _new_transport(self) -> Any:
         return _Transport(self.conf.broker_consumer, self)
+
+
+async def _begin_at_once(intake: Intake, flow: _FaustFlow) -> None:
+    """The lag of a partition is known before its first event is taken in."""
+    while True:
+        for partition, following in intake.reached().items():
+            if following is None and (begin := flow.begin(partition)) is not None:
+                intake.begin_at(partition, begin)
+        await asyncio.sleep(1.0)
 
 
 def _faust_app(group: str, settings: StreamSettings, connection: Connection) -> faust.App:
@@ -152,7 +193,7 @@ def _faust_app(group: str, settings: StreamSettings, connection: Connection) -> 
     )
 
 
-def _follow_partitions(app: faust.App, topics: Topics, intake: Intake, worker: Worker) -> None:
+def _follow_partitions(app: faust.App, topics: Topics, intake: Intake, worker: Worker, recovery: Recovery) -> None:
     """Let events come in, and hear which partitions they come from."""
     events = app.topic(topics.events, key_serializer="raw", value_serializer="raw")
 
@@ -165,6 +206,7 @@ def _follow_partitions(app: faust.App, topics: Topics, intake: Intake, worker: W
         partitions = sorted(tp.partition for tp in assigned if tp.topic == topics.events)
         log.info("assigned", partitions=partitions)
         intake.assigned(partitions)
+        recovery.assigned(partitions)
 
     async def on_revoked(_: Any, revoked: set[TP], *__: Any, **___: Any) -> None:
         log.info("revoked", partitions=sorted(tp.partition for tp in revoked if tp.topic == topics.events))
@@ -178,15 +220,20 @@ def _follow_partitions(app: faust.App, topics: Topics, intake: Intake, worker: W
 
 
 def _run(
-    app: faust.App, worker: Worker, swap: ModelSwap, dashboard: Dashboard | None, on_stopped: Callable[[], None]
+    app: faust.App,
+    worker: Worker,
+    beside: Sequence[ModelSwap | Recovery],
+    dashboard: Dashboard | None,
+    on_stopped: Callable[[], None],
 ) -> None:
-    """Start worker and swaps with the app, and end them in order before it ends."""
+    """Start the worker and what runs beside it with the app, and end them in order before it ends."""
 
     async def on_shutdown(_: Any, *__: Any, **___: Any) -> None:
         try:
             if dashboard is not None:
                 await dashboard.close()
-            await swap.stop()  # first, because what it hears after the device's thread has ended would be an error
+            for one in beside:  # first, because what they do after the device's thread has ended would be an error
+                await one.stop()
             await worker.stop()
         finally:
             await worker.close()
@@ -194,21 +241,32 @@ def _run(
             on_stopped()
 
     app.task(worker.run)
-    app.task(swap.run)
+    for one in beside:
+        app.task(one.run)
     connect: Any = app.on_before_shutdown.connect
     connect(on_shutdown)
 
 
 def _add_pages(
-    app: faust.App, worker: Worker, intake: Intake, inspector: Inspector, metrics: Metrics, feed: Feed
+    app: faust.App,
+    worker: Worker,
+    intake: Intake,
+    inspector: Inspector,
+    metrics: Metrics,
+    feed: Feed,
+    incidents: Incidents,
 ) -> None:
     @app.page("/health")
     class Health(View):
-        """Whether the worker lives; a process that does not answer here should be started anew."""
+        """Whether the worker lives, and what is wrong; a process that does not answer here should be started anew.
+
+        An incident of one graph does not make the worker unhealthy.
+        """
 
         async def get(self, request: Request) -> Response:
             stalled = worker.stalled
-            return self.json({"status": "stalled" if stalled else "ok"}, status=503 if stalled else 200)
+            details = {"incidents": [incident.as_json() for incident in incidents.open()]}
+            return self.json({"status": "stalled" if stalled else "ok", **details}, status=503 if stalled else 200)
 
     @app.page("/ready")
     class Ready(View):
@@ -232,6 +290,7 @@ def _add_pages(
         async def get(self, request: Request) -> Response:
             metrics.show_lag(intake.lags())
             metrics.show(feed.statuses)
+            metrics.show_incidents(incidents.open())
             return self.bytes(metrics.page(), content_type=CONTENT_TYPE)
 
 

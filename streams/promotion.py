@@ -63,6 +63,19 @@ def carry_out(store: ModelStore, decided: Announcement, tell: Tell) -> None:
     tell(decided)
 
 
+def require_unchanged(store: ModelStore, decided: Announcement, against: str | None) -> None:
+    """Raise where another bundle has become present than the one that this one was judged against.
+
+    A trainer may be stopped for minutes between the brokers' word that it is the only one and its next step.
+    """
+    present = store.present(decided.graph)
+    if decided.status == "present" and present not in (against, decided.version):
+        raise AdatkgError(
+            f"{store.url}: bundle {decided.version} of graph {decided.graph} was judged against {against}, but "
+            f"{present} has become present since; the next round judges it anew"
+        )
+
+
 def roll_back(store: ModelStore, graph: str, reach: Reach, warn: Warn) -> tuple[str, str]:
     """Bring back the bundle that answered before the present one; returns it, and the one that was present."""
     line = store.line(graph)

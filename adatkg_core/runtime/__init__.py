@@ -2,7 +2,7 @@
 
 from adatkg_core.runtime.allocator import keep_freed_memory
 from adatkg_core.runtime.cache_dir import default_cache
-from adatkg_core.runtime.retry import Retry, wait_until
+from adatkg_core.runtime.retry import Retry, growing_pause, wait_until
 from adatkg_core.runtime.stop_signal import USUAL, Stop, stop_on_signals
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Retry",
     "Stop",
     "default_cache",
+    "growing_pause",
     "keep_freed_memory",
     "stop_on_signals",
     "wait_until",

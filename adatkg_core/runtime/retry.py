@@ -12,6 +12,8 @@ import structlog
 
 from adatkg_core.errors import AdatkgError
 
+PAUSE = 1.0  # seconds before what failed is tried again where pauses grow: twice as long after each further failure
+LONGEST = 60.0  # seconds: no pause is longer, so that what is mended is noticed within a minute
 T = TypeVar("T")
 log = structlog.get_logger()
 
@@ -62,6 +64,11 @@ class Retry:
         # Errors of ours say all in their text, those of libraries often only in their name.
         problem = str(error) if isinstance(error, AdatkgError) else repr(error)
         getattr(log, self._level)(self._event, what=what, problem=problem, again_in=self._pause)
+
+
+def growing_pause(failures: int) -> float:
+    """Seconds to wait after so many failures before the latest one."""
+    return min(LONGEST, PAUSE * 2.0 ** min(failures, 32))
 
 
 def wait_until(holds: Callable[[], bool], within: float, every: float) -> bool:

@@ -36,7 +36,7 @@ from adatkg_core.storage.manifest import (
     read_verified,
     refuse,
 )
-from adatkg_core.storage.place import Place, locate, one_line
+from adatkg_core.storage.place import NOT_THERE, Place, locate, one_line, store_errors
 from adatkg_core.storage.publishing import make_stage, move_into, move_to, sweep_replaced, upload
 
 _LONGEST_NAME = 255  # bytes, of all usual file systems
@@ -73,7 +73,9 @@ def write_artifact(
             move_into(Path(place.path), stage, list(names.values()))
         else:
             move_to(Path(place.path), stage)
-    except (OSError, SafetensorError) as error:
+    except AdatkgError:
+        raise
+    except Exception as error:  # a store may raise anything
         raise AdatkgError(
             f"{place.url}: the {kind} could not be written ({one_line(error)}); "
             "check that the place is writable and has room"
@@ -109,8 +111,7 @@ def read_meta(url: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], i
 
 def artifact_exists(url: str | os.PathLike[str]) -> bool:
     """Whether an artifact was written there to its end; only reading it tells whether it is still sound."""
-    place = locate(url)
-    return bool(place.fs.isfile(place.file(MANIFEST)))
+    return locate(url).has_file(MANIFEST)
 
 
 def list_artifacts(root_url: str | os.PathLike[str], kind: str) -> list[str]:
@@ -118,14 +119,15 @@ def list_artifacts(root_url: str | os.PathLike[str], kind: str) -> list[str]:
     the newest last; one with an unreadable manifest is listed too, for `read_artifact` to say so."""
     root = locate(root_url)
     try:
-        paths = root.fs.ls(root.path, detail=False) if root.fs.isdir(root.path) else []
-    except OSError as error:
-        raise InputError(f"{root.url}: cannot be listed ({one_line(error)}); check its permissions") from error
+        with store_errors(root.url):
+            paths = root.fs.ls(root.path, detail=False) if root.is_folder else []
+    except NOT_THERE:  # it has just been removed
+        paths = []
     found = []
     for name in sorted(posixpath.basename(str(path).rstrip("/")) for path in paths):
         place = Place(posixpath.join(root.url, name), root.fs, root.file(name))
         # A hidden folder is one that a writer is still filling, or died while filling.
-        if not name.startswith(".") and place.fs.isfile(place.file(MANIFEST)):
+        if not name.startswith(".") and place.has_file(MANIFEST):
             manifest = parse_file(place, MANIFEST)
             if manifest is None or (manifest.get("format"), manifest.get("kind")) == (FORMAT, kind):
                 found.append(place.url)
@@ -135,7 +137,7 @@ def list_artifacts(root_url: str | os.PathLike[str], kind: str) -> list[str]:
 def remove_artifact(url: str | os.PathLike[str]) -> None:
     """Remove an artifact: its manifest first, so that it is never half there."""
     place = locate(url)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(Exception):  # what cannot be removed now is removed with the next one
         place.fs.rm_file(place.file(MANIFEST))
         place.fs.rm(place.path, recursive=True)
 
@@ -173,7 +175,7 @@ def check_free(url: str | os.PathLike[str], kind: str, *, replace: bool = False)
 
 def _check_free(place: Place, kind: str, replace: bool) -> bool:
     """Whether an artifact of this kind is there to be replaced; anything else in the way is refused."""
-    if place.fs.isfile(place.file(MANIFEST)):
+    if place.has_file(MANIFEST):
         manifest = parse_file(place, MANIFEST) or {}
         if (manifest.get("format"), manifest.get("kind")) != (FORMAT, kind):
             raise InputError(f"{place.url}: holds something other than a {kind}; choose another place or remove it")

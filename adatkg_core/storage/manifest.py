@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import orjson
 
 from adatkg_core.errors import InputError
-from adatkg_core.storage.place import Place, one_line
+from adatkg_core.storage.place import NOT_THERE, Place, store_errors
 
 FORMAT = "adatkg-artifact"
 VERSION = 1
@@ -44,9 +44,9 @@ def read_described(place: Place, kind: str) -> tuple[dict[str, ArtifactFile], di
 
 
 def _read_manifest(place: Place, kind: str) -> dict[str, ArtifactFile]:
-    if not place.fs.exists(place.path):
+    if not place.is_there:
         raise InputError(f"{place.url}: no {kind} is there; check the path, or make one first")
-    if not place.fs.isfile(place.file(MANIFEST)):
+    if not place.has_file(MANIFEST):
         refuse(place, kind, f"{MANIFEST} is missing (writing it never ended, or this is something else)")
     manifest = parse_file(place, MANIFEST)
     if manifest is None:
@@ -69,22 +69,21 @@ def _read_manifest(place: Place, kind: str) -> dict[str, ArtifactFile]:
 
 
 def read_verified(place: Place, kind: str, file: ArtifactFile) -> bytes:
-    """The content of one file, of the size and checksum that the manifest says."""
+    """The content of one file, of the size and checksum that the manifest says; a failed read is no damage."""
     # A manifest made by hand must not lead outside its folder.
     if not isinstance(file.name, str) or posixpath.basename(file.name) != file.name:
         refuse(place, kind, f"{MANIFEST} names a file outside its folder")
     try:
-        # Asked first, because a pipe or a device in its place would be read without end.
-        found = place.fs.info(place.file(file.name))
-        if found["type"] != "file":
-            refuse(place, kind, f"{file.name} is no file")
-        if found["size"] is not None and found["size"] != file.size:
-            refuse(place, kind, f"{file.name} has {found['size']} bytes instead of {file.size}")
-        data = bytes(place.fs.cat_file(place.file(file.name)))
-    except FileNotFoundError:
+        with store_errors(place.file(file.name)):
+            # Asked first, because a pipe or a device in its place would be read without end.
+            found = place.fs.info(place.file(file.name))
+            if found["type"] != "file":
+                refuse(place, kind, f"{file.name} is no file")
+            if found["size"] is not None and found["size"] != file.size:
+                refuse(place, kind, f"{file.name} has {found['size']} bytes instead of {file.size}")
+            data = bytes(place.fs.cat_file(place.file(file.name)))
+    except NOT_THERE:
         refuse(place, kind, f"{file.name} is missing")
-    except OSError as error:
-        refuse(place, kind, f"{file.name} cannot be read ({one_line(error)})")
     if len(data) != file.size:
         refuse(place, kind, f"{file.name} has {len(data)} bytes instead of {file.size}")
     if hashlib.sha256(data).hexdigest() != file.sha256:
@@ -93,10 +92,11 @@ def read_verified(place: Place, kind: str, file: ArtifactFile) -> bytes:
 
 
 def parse_file(place: Place, name: str) -> dict[str, Any] | None:
-    """The JSON object in a file of the artifact; None if there is none that can be read."""
+    """The JSON object in a file of the artifact; None if there is none. A store that fails raises."""
     try:
-        return _parse(place.fs.cat_file(place.file(name)))
-    except OSError:
+        with store_errors(place.file(name)):
+            return _parse(place.fs.cat_file(place.file(name)))
+    except NOT_THERE:
         return None
 
 

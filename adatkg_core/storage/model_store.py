@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
-from fsspec.core import url_to_fs
-
 from adatkg_core.errors import InputError
 from adatkg_core.storage.artifact import artifact_exists, list_artifacts, read_meta, remove_artifact, safe_name
 from adatkg_core.storage.bundle import KIND as BUNDLE
 from adatkg_core.storage.bundle import Bundle, load_bundle, save_bundle
 from adatkg_core.storage.json_file import read_document, write_document
+from adatkg_core.storage.place import locate, store_errors
 from adatkg_core.storage.snapshot import KIND as SNAPSHOT
 from adatkg_core.storage.snapshot import Saved, read_snapshot, write_snapshot
 
@@ -30,9 +29,9 @@ class ModelStore:
 
     def graphs(self) -> list[str]:
         """The graphs that have a place here."""
-        fs, path = url_to_fs(self.url)
-        fs.invalidate_cache()
-        folders = fs.ls(path, detail=True) if fs.isdir(path) else []
+        root = locate(self.url)
+        with store_errors(self.url):
+            folders = root.fs.ls(root.path, detail=True) if root.is_folder else []
         names = [posixpath.basename(item["name"].rstrip("/")) for item in folders if item["type"] == "directory"]
         return sorted(unquote(name) for name in names if not name.startswith("."))
 
@@ -144,7 +143,7 @@ class ModelStore:
         before = document.get("before", [])
         named = [document.get("version"), *(before if isinstance(before, list) else [None]), document.get("first", "")]
         if not all(isinstance(version, str) for version in named):
-            raise InputError(f"{place}: names no version; train or promote a bundle")
+            raise InputError(f"{place}: names no version, or no list of those before it; train or promote a bundle")
         return document
 
     def _write_present(self, graph: str, version: str, before: list[str]) -> None:

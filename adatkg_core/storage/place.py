@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from fsspec import AbstractFileSystem
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
-from adatkg_core.errors import InputError
+from adatkg_core.errors import AdatkgError, InputError
+
+NOT_THERE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)  # what a sound store says of a missing file
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,27 @@ class Place:
         """The path of one file of the artifact, for `fs`."""
         return posixpath.join(self.path, name)
 
+    def has_file(self, name: str) -> bool:
+        """Whether a file of the artifact is there; a store that cannot say raises, unlike fsspec's own `isfile`."""
+        return self._type_of(self.file(name)) == "file"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anything is there."""
+        return self._type_of(self.path) is not None
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether a folder is there."""
+        return self._type_of(self.path) == "directory"
+
+    def _type_of(self, path: str) -> str | None:
+        with store_errors(self.url):
+            try:
+                return str(self.fs.info(path)["type"])
+            except NOT_THERE:
+                return None
+
 
 def locate(url: str | os.PathLike[str]) -> Place:
     """Find the file system that a URL or path means; nothing has to be there yet."""
@@ -43,6 +68,23 @@ def locate(url: str | os.PathLike[str]) -> Place:
     # Another process may have written since a listing was cached.
     fs.invalidate_cache()
     return Place(text, fs, os.path.realpath(path) if isinstance(fs, LocalFileSystem) else path)
+
+
+@contextmanager
+def store_errors(url: str) -> Iterator[None]:
+    """Around calls of a store: whatever it raises becomes an error that names it, and that is no damage.
+
+    A store may raise anything, not only an OSError. A file that is not there is an answer and stays what it is.
+    """
+    try:
+        yield
+    except (AdatkgError, *NOT_THERE):
+        raise
+    except Exception as error:
+        raise AdatkgError(
+            f"{url}: the store fails ({type(error).__name__}: {one_line(error)}); "
+            "check that it is reachable, that it may be read and written, and that it has room"
+        ) from error
 
 
 def one_line(error: BaseException) -> str:

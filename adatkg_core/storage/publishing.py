@@ -84,10 +84,10 @@ def _published(read_manifest: Callable[[], bytes], names: list[str]) -> bool:
 
 def sweep_replaced(place: Place, keep: set[str]) -> None:
     """Remove the files of replaced artifacts, and of writers that died while replacing."""
-    for path in place.fs.ls(place.path, detail=False):
-        name = posixpath.basename(str(path))
-        if re.fullmatch(r"(meta.*\.json|tensors.*\.safetensors)", name) and name not in keep:
-            with contextlib.suppress(OSError):
+    with contextlib.suppress(Exception):  # a store may raise anything; what stays is removed with the next one
+        for path in place.fs.ls(place.path, detail=False):
+            name = posixpath.basename(str(path))
+            if re.fullmatch(r"(meta.*\.json|tensors.*\.safetensors)", name) and name not in keep:
                 place.fs.rm_file(place.file(name))
 
 

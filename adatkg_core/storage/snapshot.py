@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import structlog
 
 from adatkg_core.engine import Snapshot
-from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.errors import InputError
 from adatkg_core.storage.artifact import (
     artifact_exists,
     list_artifacts,
@@ -96,13 +96,21 @@ class SnapshotStore:
         sweep_partials(self._folder)
         return url
 
+    @property
+    def exist(self) -> bool:
+        """Whether there is any, sound or not."""
+        return bool(list_artifacts(self._folder, KIND))
+
     def newest_first(self, version: str | None, device: str, limit: int | None = None) -> Iterator[Saved]:
-        """The sound snapshots of this version, or of any, up to an offset; a damaged one is logged and passed over."""
+        """The sound snapshots of this version, or of any, up to an offset; a damaged one is logged and passed over.
+
+        A store that fails raises: the newest snapshot may be sound all the same.
+        """
         for url in reversed(list_artifacts(self._folder, KIND)):
             offset, _, made_by = posixpath.basename(url).partition("@")
             if version not in (None, unquote(made_by)) or (limit is not None and int(offset) > limit):
                 continue
             try:
                 yield read_snapshot(url, device)
-            except AdatkgError as error:
+            except InputError as error:
                 log.warning("snapshot_unusable", graph=self._graph, offset=offset, problem=str(error))

@@ -46,7 +46,11 @@ nothing came.
 """
 # What it is, and whether it wants the token.
 ABOUT = {
-    "GET /health": "200 while the worker lives, 503 when it stalls and should be started anew.",
+    "GET /health": (
+        "200 while the worker lives, 503 when it stalls; it then starts itself anew. `incidents` lists what is wrong: "
+        "`graph`, `kind`, `detail`, `since`, `next_try` (`null`: nothing is left to be tried). An incident of a graph "
+        "does not make the worker unhealthy."
+    ),
     "GET /ready": "200 when it takes events in, else 503.",
     "GET /metrics": "[Metrics](metrics.md) for Prometheus.",
     "GET /scores": (
@@ -57,11 +61,14 @@ ABOUT = {
     "GET /": "[The dashboard](../dashboard.md).",
     "GET /static/{name}": "Its files.",
     "GET /static/plotly.min.js": "The library that draws its charts.",
-    "GET /api/overview": "The worker, its graphs, and samples of the last ten minutes, one a second.",
+    "GET /api/overview": (
+        "The worker, its graphs, the `incidents` as on `/health`, and samples of the last ten minutes, one a second."
+    ),
     "GET /api/stream": (
         "Server-sent events: `sample` every second, `prediction` (a fair choice, at most 20 a second), `truth` when a "
         "shown prediction's answer has come, `ended` when none has and none can come any more, `models` when another "
-        "version answers, `deadletter`. At most 32 readers; one that does not keep up is dropped."
+        "version answers, `deadletter`, `incidents` when they change. At most 32 readers; one that does not "
+        "keep up is dropped."
     ),
     "GET /api/graphs/{graph}/predictions": (
         "The latest [predictions as they are shown](#a-prediction-as-it-is-shown), newest first, with the truths that "

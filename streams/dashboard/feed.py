@@ -19,7 +19,7 @@ from streams.dashboard.entity_history import EntityHistory
 from streams.dashboard.event_stream import EventStream
 from streams.dashboard.latency import Latency
 from streams.dashboard.recent_predictions import RecentPredictions, Row
-from streams.worker import SLICES, BatchResult, GraphStatus, Scores
+from streams.worker import SLICES, BatchResult, GraphStatus, Incident, Scores
 
 HISTORY = 600  # samples, one a second
 SAMPLED = 32  # graphs in a sample: those with the latest events
@@ -28,6 +28,7 @@ PREDICTIONS = 5  # shown at each flush; 20 a second are more than anybody can re
 TRUTHS = 100  # a second
 ENDS = 100  # a second
 DEAD_LETTERS = 5  # a second
+INCIDENTS = 100  # shown
 LOOKING = 0.02  # share of the device's time that may go into looking at thousands of graphs
 Looks = tuple[dict[str, GraphStatus], float]  # what there is to see of each graph, and how many seconds looking took
 log = structlog.get_logger()
@@ -36,9 +37,15 @@ log = structlog.get_logger()
 class Feed:
     """Takes in what came of each batch; gives samples, rows and traces."""
 
-    def __init__(self, statuses: Callable[[], Awaitable[Looks]], lag: Callable[[], int | None]) -> None:
+    def __init__(
+        self,
+        statuses: Callable[[], Awaitable[Looks]],
+        lag: Callable[[], int | None],
+        incidents: Callable[[], Sequence[Incident]] = list,
+    ) -> None:
         """`statuses` asks the device what there is to see, `lag` says how many events wait."""
-        self._ask, self._lag = statuses, lag
+        self._ask, self._lag, self._incidents = statuses, lag, incidents
+        self._told: list[Incident] = []  # the incidents that those who look know of
         self.broadcast, self.latest, self.traces = EventStream(), RecentPredictions(), EntityHistory()
         self._latency = Latency()
         self.statuses: dict[str, GraphStatus] = {}
@@ -114,6 +121,13 @@ class Feed:
         data = orjson.dumps(sample)
         self.history.append(data)
         self.broadcast.send("sample", data)
+        if (incidents := self._incidents()) != self._told:
+            self._told = list(incidents)
+            self._send("incidents", {"incidents": self.incidents()})
+
+    def incidents(self) -> list[dict[str, Any]]:
+        """What is wrong now, the oldest first, as the page shows it."""
+        return [incident.as_json() for incident in self._incidents()[:INCIDENTS]]
 
     def see(self, statuses: Mapping[str, GraphStatus]) -> None:
         """What there is to see of each graph now; says so when another version answers."""

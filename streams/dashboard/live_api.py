@@ -83,7 +83,8 @@ class LiveApi:
             for name, status in self._feed.statuses.items()
         ]
         history = [orjson.Fragment(sample) for sample in self._feed.history]
-        return as_json({"worker": self._worker | {"ready": self._ready()}, "graphs": graphs, "history": history})
+        worker, incidents = self._worker | {"ready": self._ready()}, self._feed.incidents()
+        return as_json({"worker": worker, "graphs": graphs, "incidents": incidents, "history": history})
 
     async def _predictions(self, request: web.Request) -> web.StreamResponse:
         graph = request.match_info["graph"]

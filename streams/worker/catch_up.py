@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 
 import structlog
 
 from adatkg_core.errors import AdatkgError
 from adatkg_core.runtime import Retry
-from streams.kafka import Connection, EventLog, LogReader, Topics, event_log, open_log
+from streams.kafka import Connection, EventLog, LogReader, Record, Topics, event_log, open_log
 from streams.worker.arrival import Arrival, arrival_of
 from streams.worker.hosted_graph import HostedGraph
+from streams.worker.incident import IncidentKind, Incidents
 
 AT_ONCE = 4_096  # events applied together
 log = structlog.get_logger()
 
 
 class CatchUp:
-    """Reads the log beside the consumer group. For the thread that has the device."""
+    """Reads the log beside the consumer group. For the thread that has the device, unless it says otherwise."""
 
-    def __init__(self, connection: Connection, topics: Topics, retry: Retry) -> None:
+    def __init__(
+        self, connection: Connection, topics: Topics, retry: Retry, incidents: Incidents | None = None
+    ) -> None:
         self._connection, self._topics, self._retry = connection, topics, retry
+        self.incidents = incidents or Incidents()
         self._log: EventLog | None = None
         self._watching: LogReader | None = None  # kept open, because it may be asked with every batch
 
     @property
     def log(self) -> EventLog:
-        """The events' topic, looked up once."""
+        """The events' topic, looked up once. For any thread."""
         if self._log is None:
             self._log = self._retry.run(lambda: event_log(self._connection, self._topics), self._topics.events)
         return self._log
 
+    def open(self) -> AbstractContextManager[LogReader]:
+        """A reader of the log, for whichever thread opens it."""
+        return open_log(self._connection, self._topics.events)
+
     def bounds(self, partition: int) -> tuple[int, int]:
-        """The first offset that is still kept, and the one that the next event will get."""
-        with open_log(self._connection, self._topics.events) as reader:
+        """The first offset that is still kept, and the one that the next event will get. For any thread."""
+        with self.open() as reader:
             return reader.bounds(partition)
 
     def first_kept(self, partition: int) -> int:
@@ -57,17 +66,51 @@ class CatchUp:
         if start >= end:
             return
         began = time.perf_counter()
-        with open_log(self._connection, self._topics.events) as reader:
+        with self.open() as reader:
             applied = self._follow(reader, graphs, start, end)
         seconds = round(time.perf_counter() - began, 3)
         log.info("caught_up", partition=partition, start=start, end=end, applied=applied, seconds=seconds)
+
+    def records(self, reader: LogReader, graphs: Sequence[HostedGraph], start: int, end: int) -> Iterator[Record]:
+        """What a partition has between two offsets; what is gone of it is an incident of each graph that needed it.
+
+        For the thread that has the reader.
+        """
+        partition, needed = graphs[0].partition, [(hosted, hosted.offset) for hosted in graphs]
+        first = reader.bounds(partition)[0]
+        gaps = []  # few are losses: markers of transactions leave gaps too
+        if first > start:
+            gaps.append((start, min(first, end)))
+            start = min(first, end)
+        expected = start
+        for record in reader.read(partition, start, end):
+            if record.offset > expected:
+                gaps.append((expected, record.offset))
+            expected = record.offset + 1
+            yield record
+        gaps.append((expected, end))
+        if any(begin < following for begin, following in gaps):  # perhaps it was cut while it was read
+            first = reader.bounds(partition)[0]
+        for hosted, offset in needed:
+            for begin, following in gaps:
+                self.lost(hosted, max(begin, offset), min(following, first))
+
+    def lost(self, hosted: HostedGraph, start: int, end: int) -> None:
+        """Offsets that a graph needed are no longer in the log; nothing happens where there are none."""
+        if start < end:
+            detail = (
+                f"partition {hosted.partition}: offsets {start} to {end - 1} are no longer in the log, by retention or "
+                "deletion; facts among them are missing in the state, queries among them stay unanswered: keep the "
+                "topic for ever, and train or replay anew where the facts matter"
+            )
+            self.incidents.report(hosted.graph.name, IncidentKind.RECORDS_LOST, detail)
 
     def _follow(self, reader: LogReader, graphs: Sequence[HostedGraph], start: int, end: int) -> int:
         """Apply what the log has of each graph; returns how many events that were."""
         by_key = {hosted.graph.name.encode(): hosted for hosted in graphs}
         waiting: dict[bytes, list[Arrival]] = {key: [] for key in by_key}
         applied = 0
-        for record in reader.read(graphs[0].partition, start, end):
+        for record in self.records(reader, graphs, start, end):
             if record.key in by_key and record.offset >= by_key[record.key].offset:
                 waiting[record.key].append(arrival_of(record))
                 if len(waiting[record.key]) >= AT_ONCE:

@@ -5,23 +5,31 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import structlog
 
+from adatkg_core.errors import AdatkgError
 from streams.settings import StreamSettings
+from streams.worker.capture import Capture
 from streams.worker.device import DeviceThread
-from streams.worker.graph_host import Capture, GraphHost
+from streams.worker.graph_host import GraphHost
+from streams.worker.incident import IncidentKind, Incidents
 from streams.worker.intake import Delivery
 from streams.worker.loader import Loader
 from streams.worker.metrics import Metrics
 from streams.worker.publisher import Publisher
 
 RETRY = 5.0  # seconds before a snapshot that failed is tried again
+Commit = Callable[[int, int], Awaitable[None]]  # of a partition: what lies below an offset need not come again
 HELD = 10  # times what a snapshot covers: so much may wait for one before no more is taken in
 log = structlog.get_logger()
+
+
+async def _commit_nothing(partition: int, offset: int) -> None:
+    """Where nobody delivers anything."""
 
 
 class Checkpointer:
@@ -35,13 +43,19 @@ class Checkpointer:
         loader: Loader,
         publisher: Publisher,
         metrics: Metrics,
+        incidents: Incidents | None = None,
+        commit: Commit = _commit_nothing,
     ) -> None:
+        """`commit` is asked for where acknowledging is not enough: events in between were let go of."""
         self._settings, self._device, self._host = settings, device, host
         self._loader, self._publisher, self._metrics = loader, publisher, metrics
         self._disk = ThreadPoolExecutor(1, "disk")
+        self._incidents, self._commit = incidents or Incidents(), commit
         self._held: dict[int, deque[Delivery]] = {}  # processed, not acknowledged, per partition
+        self._let_go: dict[int, int] = {}  # partitions in which events were let go of: what is acknowledged of them
         self._since = 0  # events since the last snapshot
         self._oldest: float | None = None  # when the first event came that the last snapshot lacks
+        self._saving: float | None = None  # the same of the snapshot that is under way
         self._not_before = 0.0  # when a snapshot may be tried again after one that failed
         self._turn = asyncio.Lock()  # held by the snapshot that is under way
         self._background: asyncio.Task[None] | None = None
@@ -66,11 +80,16 @@ class Checkpointer:
         self._since += len(deliveries)
         if self._oldest is None:
             self._oldest = time.monotonic()
-            self._metrics.durable_up_to(self._oldest)
+            self._show_age()
 
     def keep_only(self, partitions: Collection[int]) -> None:
         """Forget what others acknowledge now."""
         self._held = {number: held for number, held in self._held.items() if number in partitions}
+        self._let_go = {number: offset for number, offset in self._let_go.items() if number in partitions}
+
+    def give_up(self) -> None:
+        """Nothing is saved or acknowledged any more: what is in memory is of no log that there is."""
+        self.broken = True
 
     @property
     def holds_too_much(self) -> bool:
@@ -93,17 +112,22 @@ class Checkpointer:
             self._background = asyncio.create_task(self.settle())
 
     async def settle(self) -> None:
-        """Make everything that was taken in durable and acknowledge it; what fails is tried again later."""
+        """Make everything that was taken in durable and acknowledge it; what fails or is cancelled is tried again."""
         async with self._turn:
             since, oldest = self._since, self._oldest
             try:
                 await self._save()
-            except Exception as error:
+            except BaseException as error:
+                self._since, self._oldest = max(since, self._since), oldest or self._oldest
+                if not isinstance(error, Exception):
+                    raise
                 self._metrics.snapshot_failures.inc()
                 log.error("snapshot_failed", problem=str(error), again_in=RETRY)
-                self._since, self._oldest = max(since, self._since), oldest
                 self._not_before = time.monotonic() + RETRY
                 await asyncio.sleep(RETRY if self.holds_too_much else 0)
+            finally:
+                self._saving = None
+                self._show_age()
 
     async def _save(self) -> None:
         """What was taken in becomes durable, in this order, so that a kill between two steps loses nothing:
@@ -116,33 +140,74 @@ class Checkpointer:
         began = time.perf_counter()
         async with self._device.turn:
             if self.broken:
-                log.error("not_saved", problem="a batch failed halfway; the next start begins before it")
+                log.error(
+                    "not_saved",
+                    problem="a batch failed halfway, or the log was made anew; the next start begins before it",
+                )
                 return
-            self._since, self._oldest = 0, None
+            self._since, self._oldest, self._saving = 0, None, self._oldest
             capture = await self._device.run(self._host.capture)
         await self._publisher.flush()
-        await asyncio.get_running_loop().run_in_executor(self._disk, self._write, capture)
-        await self._device.run(self._host.saved, capture)
-        acknowledged = self._acknowledge(capture.positions)
-        self._metrics.durable_up_to(self._oldest)
+        failed = await asyncio.get_running_loop().run_in_executor(self._disk, self._write, capture)
+        if failed and len(failed) == len(capture.states):
+            raise next(iter(failed.values()))
+        saved, waiting = self._without(capture, failed)
+        await self._device.run(self._host.saved, saved)
+        acknowledged = await self._acknowledge(saved.positions, waiting)
+        if failed:
+            raise next(iter(failed.values()))
         took = time.perf_counter() - began
         self._metrics.snapshot.observe(took)
         log.info("snapshot", graphs=len(capture.states), acknowledged=acknowledged, seconds=round(took, 3))
 
-    def _write(self, capture: Capture) -> None:
-        """Touches no device, so batches go on meanwhile."""
-        for saved in capture.states:
-            self._loader.save(saved)
+    def _write(self, capture: Capture) -> dict[int, AdatkgError]:
+        """Write the states, each for itself; which could not be written. Touches no device, so batches go on."""
+        failed = {}
+        for i, saved in enumerate(capture.states):
+            try:
+                self._loader.save(saved)
+            except AdatkgError as error:
+                failed[i] = error
+                self._incidents.report(saved.graph, IncidentKind.SNAPSHOT_FAILED, str(error), RETRY)
+            else:
+                self._incidents.end(saved.graph, IncidentKind.SNAPSHOT_FAILED)
+        return failed
 
-    def _acknowledge(self, positions: dict[int, int]) -> int:
-        """What lies below these offsets need not come again; returns how many events that were."""
+    def _without(self, capture: Capture, failed: Collection[int]) -> tuple[Capture, dict[int, int]]:
+        """What is durable of a capture, and from which offsets on events of its partitions must come again."""
+        waiting = dict(capture.waiting)
+        for number in {capture.graphs[i].partition for i in failed}:
+            if held := self._held.get(number):
+                waiting[number] = min(waiting.get(number, held[0].message.offset), held[0].message.offset)
+        kept = [i for i in range(len(capture.states)) if i not in failed]
+        states, graphs = [capture.states[i] for i in kept], [capture.graphs[i] for i in kept]
+        return Capture(tuple(states), capture.positions, tuple(graphs)), waiting
+
+    async def _acknowledge(self, positions: dict[int, int], waiting: dict[int, int]) -> int:
+        """What lies below these offsets need not come again, where nothing waits; returns how many events that were.
+
+        What lies behind an event that waits is durable, but must not be committed. When it gets too much it is let go
+        of, or it would fill the memory; once nothing waits any more the offset is committed outright.
+        """
         acknowledged = 0
         for number, offset in positions.items():
             held = self._held.get(number, deque())
-            while held and held[0].message.offset < offset:
+            below = min(offset, waiting.get(number, offset))
+            if number in self._let_go and below > self._let_go[number]:
+                await self._commit(number, below)
+                del self._let_go[number]
+            while held and held[0].message.offset < below:
                 held.popleft().ack()
                 acknowledged += 1
+            if below < offset and self.holds_too_much:
+                while held and held[0].message.offset < offset:
+                    held.popleft()
+                self._let_go.setdefault(number, below)
         return acknowledged
+
+    def _show_age(self) -> None:
+        """Until a snapshot has succeeded, the oldest event is the one that it would have covered."""
+        self._metrics.durable_up_to(self._saving if self._saving is not None else self._oldest)
 
     def close(self) -> None:
         """End the thread that writes."""

@@ -7,51 +7,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from dataclasses import replace
 
 import structlog
 
-from adatkg_core.messages import MAX_BYTES, Question, Reason, Unusable, decode_event, decode_graph
+from adatkg_core.errors import AdatkgError
+from adatkg_core.messages import Unusable, decode_graph
 from adatkg_core.runtime import Retry
-from adatkg_core.storage import Saved
 from streams.kafka import partition_of
 from streams.worker.arrival import Arrival
-from streams.worker.batch import BatchResult, Rejected
+from streams.worker.batch import BatchResult
+from streams.worker.capture import Capture
 from streams.worker.catch_up import CatchUp
+from streams.worker.deliveries import grouped, runs
 from streams.worker.hosted_graph import HostedGraph
+from streams.worker.incident import IncidentKind, kind_of
+from streams.worker.live_graph import LiveGraph
 from streams.worker.loader import Loader
+from streams.worker.partition import Partition
 from streams.worker.replica import Replica
+from streams.worker.turned_away import TurnedAway
+from streams.worker.waiting_graph import WaitingGraph
 
-LOOK_AGAIN = 5.0  # seconds until the store is asked again for a graph's first model
 STALE = 500_000  # offsets: a graph that is idle for so long in a busy partition is saved again, to be found sooner
-ABSENT = 10_000  # graphs without a model that are remembered
+NEAR = 50_000  # offsets that a graph catches up with at once; with more it does so beside the others
+AWAY = (IncidentKind.BAD_ARTIFACT, IncidentKind.UNREACHABLE, IncidentKind.FAILED)  # why a graph may be set aside
 log = structlog.get_logger()
-K = TypeVar("K")
-
-
-@dataclass
-class _Partition:
-    next: int  # the offset that should come next
-    graphs: dict[str, HostedGraph] = field(default_factory=dict)
-    absent: dict[str, float] = field(default_factory=dict)  # graphs without a model: when to look again
-
-
-@dataclass(frozen=True)
-class Capture:
-    """States as of one moment: once they are durable, events below `positions` need not come again."""
-
-    states: tuple[Saved, ...]
-    positions: dict[int, int]  # by partition
-    graphs: tuple[HostedGraph, ...] = field(repr=False, default=())  # whose states these are
 
 
 class GraphHost:
-    """Loads a graph when its first event comes, lets it catch up, and hands it what is delivered."""
+    """Loads a graph when its first event comes, lets it catch up, and hands it what is delivered.
+
+    What fails costs one graph: it is set aside with the reason, its events wait in the log, and the others go on. One
+    that comes to a model event whose version is not ready stays here and is behind until that is.
+    """
 
     def __init__(self, loader: Loader, catch_up: CatchUp, replica: Replica, retry: Retry) -> None:
-        self._loader, self._catch_up, self._replica, self._retry = loader, catch_up, replica, retry
-        self._partitions: dict[int, _Partition] = {}
+        self._loader, self._catch_up, self._retry = loader, catch_up, retry
+        self._turned_away = TurnedAway(replica, loader.models)
+        self._incidents = catch_up.incidents
+        self._partitions: dict[int, Partition] = {}
         self.on_change: Callable[[str], None] = lambda _: None  # hears of graphs that may want another version
 
     # -- events -----------------------------------------------------------------------------------------------
@@ -59,12 +54,15 @@ class GraphHost:
     def process(self, arrivals: Sequence[Arrival]) -> list[BatchResult]:
         """Take in events as they were delivered: in order within a partition, perhaps again, perhaps after a gap."""
         results: list[BatchResult] = []
-        for number, some in _grouped(arrivals, lambda arrival: arrival.source.partition):
-            partition = self._partitions.setdefault(number, _Partition(some[0].source.offset))
-            for run in _runs(self._checked(number, some), partition.next):
-                if run[0].begins > partition.next and partition.graphs:
+        for number, some in grouped(arrivals, lambda arrival: arrival.source.partition):
+            partition = self._partitions.setdefault(number, Partition())
+            if partition.next is None:
+                partition.next = some[0].source.offset
+                self._fill_gap(number, partition.next)  # of graphs that were loaded before
+            for run in runs(self._checked(number, some), partition.next):
+                if run[0].begins > partition.next:
                     self._fill_gap(number, run[0].source.offset)
-                for key, own in _grouped(run, lambda one: one.key):
+                for key, own in grouped(run, lambda one: one.key):
                     results += self._deal_out(number, key, own)
                 partition.next = run[-1].source.offset + 1
         return results
@@ -72,7 +70,12 @@ class GraphHost:
     def keep_only(self, partitions: Iterable[int]) -> None:
         """Forget the partitions that others answer for now."""
         keep = set(partitions)
-        self._partitions = {number: one for number, one in self._partitions.items() if number in keep}
+        for number in self._partitions.keys() - keep:
+            left = self._partitions.pop(number)
+            for name in (*left.graphs, *left.waiting):
+                self._incidents.forget(name)
+        for number in keep:
+            self._partitions.setdefault(number, Partition())
 
     def give_up(self) -> None:
         """Called from any thread when the worker ends: what waits for a broker or a store waits no longer."""
@@ -97,17 +100,98 @@ class GraphHost:
         return hosted.offset if hosted.behind else max(hosted.offset, self.delivered(hosted))
 
     def delivered(self, hosted: HostedGraph) -> int:
-        """Up to where a graph's partition was delivered."""
-        return self._partitions[hosted.partition].next
+        """Up to where a graph's partition was delivered; 0 before anything was."""
+        return self._partitions[hosted.partition].next or 0
 
     def log_id(self, hosted: HostedGraph) -> str:
         """Of the log in which a graph stands."""
         return self._catch_up.log.log_id(hosted.partition)
 
     def expect_model(self, name: str) -> None:
-        """A graph that had none may have one now: the store is asked at its next event."""
+        """A graph that had none, or none that could be used, may have one now: the store is asked again."""
         for partition in self._partitions.values():
             partition.absent.pop(name, None)
+            if name in partition.waiting:
+                partition.waiting[name].not_before = 0.0
+
+    # -- graphs that stand at a model event -------------------------------------------------------------------
+
+    def held_up(self, name: str, error: Exception, again_in: float) -> None:
+        """The version that a graph waits for cannot be had now; nothing happens where it does not wait."""
+        hosted = self.find(name)
+        if hosted is not None and hosted.behind:
+            self._report(name, error, again_in)
+
+    def level(self, hosted: HostedGraph) -> None:
+        """A graph that was behind has all of its events again: it takes what is delivered."""
+        hosted.behind, hosted.answered_below = False, 0
+        self._incidents.end(hosted.graph.name, *AWAY)
+
+    def failed(self, hosted: HostedGraph, first: int, error: Exception) -> None:
+        """A graph that was behind may have taken half of something; from `first` on nothing of it is answered."""
+        self._set_aside(hosted.graph.name, hosted.partition, first, error)
+
+    # -- graphs that wait -------------------------------------------------------------------------------------
+
+    def expect(self, name: str, number: int) -> WaitingGraph | None:
+        """Have a graph loaded that has sent nothing yet; None where it is here, or waits already."""
+        partition = self._partitions.setdefault(number, Partition())
+        if name in partition.graphs or name in partition.waiting:
+            return None
+        return partition.waiting.setdefault(name, WaitingGraph(name, number, None))
+
+    def next_waiting(self) -> WaitingGraph | None:
+        """The graph whose turn it is to be brought back; None where none is due."""
+        now = time.monotonic()
+        all_ = [one for partition in self._partitions.values() for one in partition.waiting.values()]
+        return min((one for one in all_ if one.not_before <= now), key=lambda one: one.not_before, default=None)
+
+    def bring_in(self, waiting: WaitingGraph, graph: LiveGraph, offset: int, first: int) -> None:
+        """A graph that waits is loaded and stands at `offset` of a log that begins at `first`."""
+        waiting.hosted = self._hosted(graph, waiting.partition, offset, first)
+
+    def next_range(self, waiting: WaitingGraph, most: int) -> tuple[int, int] | None:
+        """Which offsets a loaded graph is to be given next, at most so many; None once it is level, or is others'."""
+        hosted = waiting.hosted
+        if hosted is None or not self._waits(waiting):
+            return None
+        following = self._partitions[waiting.partition].next
+        end = hosted.offset if following is None else following
+        if hosted.offset >= end:
+            self._join(hosted)
+            return None
+        if waiting.first is not None and hosted.offset < waiting.first:
+            end = min(end, waiting.first)  # up to there others have answered
+        return hosted.offset, min(end, hosted.offset + most)
+
+    def follow(self, waiting: WaitingGraph, arrivals: Sequence[Arrival], end: int) -> list[BatchResult]:
+        """Give a loaded graph what the log has of it below `end`; answers what nobody has answered.
+
+        One that comes to a model event goes on from there as all do that stand at one.
+        """
+        hosted = waiting.hosted
+        if hosted is None or not self._waits(waiting):
+            return []
+        silent = waiting.first is None or end <= waiting.first
+        try:
+            results = hosted.apply(arrivals, silent=silent) if arrivals else []
+        except Exception as error:
+            waiting.hosted = None  # it may have been given half of something
+            self.postpone(waiting, error)
+            return []
+        if hosted.behind:
+            hosted.answered_below = self.delivered(hosted) if waiting.first is None else waiting.first
+            self._join(hosted)
+        else:
+            hosted.offset = max(hosted.offset, end)
+        return results
+
+    def postpone(self, waiting: WaitingGraph, error: Exception) -> None:
+        """Bringing a graph back has failed; it is tried again after a pause that grows."""
+        if self._waits(waiting):
+            if not isinstance(error, AdatkgError):
+                waiting.hosted = None  # it may have been given half of something
+            self._report(waiting.name, error, waiting.postpone())
 
     # -- states -----------------------------------------------------------------------------------------------
 
@@ -119,12 +203,10 @@ class GraphHost:
             if hosted.offset > hosted.saved or offset - hosted.saved > STALE:
                 states.append(hosted.graph.capture(offset, self.log_id(hosted)))
                 graphs.append(hosted)
-        # What a graph that is behind has not taken in must come again.
-        positions = {
-            number: min([one.next, *(self.position(hosted) for hosted in one.graphs.values())])
-            for number, one in self._partitions.items()
-        }
-        return Capture(tuple(states), positions, tuple(graphs))
+        positions = {number: one.next for number, one in self._partitions.items() if one.next is not None}
+        firsts = {number: one.first_waiting() for number, one in self._partitions.items()}
+        waiting = {number: first for number, first in firsts.items() if first is not None}
+        return Capture(tuple(states), positions, tuple(graphs), waiting)
 
     def saved(self, capture: Capture) -> None:
         """The captured states are durable."""
@@ -136,32 +218,52 @@ class GraphHost:
 
     def _fill_gap(self, number: int, end: int) -> None:
         """What was delivered to others in the meantime is read from the log."""
-        graphs = [hosted for hosted in self._partitions[number].graphs.values() if not hosted.behind]
-        if graphs:
-            self._bring(graphs, end, f"partition {number}")
-
-    def _bring(self, graphs: Sequence[HostedGraph], end: int, what: str) -> None:
-        """Let graphs of one partition take in silently what stands below `end`, or before a model event there."""
-        self._retry.run(lambda: self._catch_up.bring(graphs, end), what)
+        partition = self._partitions[number]
+        graphs = [hosted for hosted in partition.graphs.values() if not hosted.behind]
         for hosted in graphs:
+            hosted.offset = self.position(hosted) if partition.next != end else hosted.offset
+        short = [hosted for hosted in graphs if hosted.offset < end]
+        near = [hosted for hosted in short if end - hosted.offset <= NEAR]
+        problem: Exception | None = None
+        try:
+            if near:
+                self._catch_up.bring(near, end)
+        except Exception as error:
+            problem = error
+        for hosted in short:
             if hosted.behind:
                 hosted.answered_below = end
                 self.on_change(hosted.graph.name)
+            elif hosted not in near:
+                self._wait(hosted.graph.name, number, end, hosted)
+            elif problem is not None:
+                self._set_aside(hosted.graph.name, number, end, problem, hosted)
 
     def _deal_out(self, number: int, key: bytes | None, arrivals: Sequence[Arrival]) -> list[BatchResult]:
         """Hand events with one key to the graph that it names."""
         try:
             name = decode_graph(key)
         except Unusable as problem:
-            return [self._refuse("", arrivals, problem)]
+            return [self._turned_away.refuse("", arrivals, problem)]
         if partition_of(name, self._catch_up.log.partitions) != number:
-            return [self._move(name, arrivals)]
-        hosted = self._host(number, name, arrivals[0].source.offset)
-        if hosted is None:
-            return [self._without_model(name, arrivals)]
+            return [self._turned_away.move(name, arrivals)]
+        partition, offset = self._partitions[number], arrivals[0].source.offset
+        hosted = partition.graphs.get(name)
+        try:
+            if hosted is None and name not in partition.waiting:
+                hosted = self._load(number, name, offset)
+                if hosted is None and name not in partition.waiting:
+                    return [self._turned_away.without_model(name, arrivals)]
+            if hosted is not None:
+                return self._apply(hosted, arrivals)
+        except Exception as error:
+            self._set_aside(name, number, offset, error)
+        return [partition.waiting[name].leave_in_log(arrivals)]
+
+    def _apply(self, hosted: HostedGraph, arrivals: Sequence[Arrival]) -> list[BatchResult]:
         was_behind, results = hosted.behind, hosted.apply(arrivals)
         if hosted.behind > was_behind or any(result.wish_met for result in results):
-            self.on_change(name)
+            self.on_change(hosted.graph.name)
         return results
 
     def _checked(self, number: int, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
@@ -172,87 +274,66 @@ class GraphHost:
         first = self._retry.run(lambda: self._catch_up.first_kept(number), f"partition {number}")
         return [replace(one, follows=None) if one.begins < first else one for one in arrivals]
 
-    def _move(self, name: str, arrivals: Sequence[Arrival]) -> BatchResult:
-        """To the graph's own partition, whose state and order are its only ones; of several replicas one does it."""
-        large = [one for one in arrivals if len(one.value or b"") > MAX_BYTES]
-        detail = f"the message has more than the {MAX_BYTES} bytes of an event"
-        result = self._refuse(name, large, Unusable(Reason.TOO_LARGE, detail))
-        if self._replica.leads:
-            result.moved = [one for one in arrivals if len(one.value or b"") <= MAX_BYTES]
-            result.counts["moved"] = len(result.moved)
-        return result
+    def _load(self, number: int, name: str, offset: int) -> HostedGraph | None:
+        """The graph, so that it stands right before `offset`, or further where it was saved later.
 
-    def _refuse(self, name: str, arrivals: Sequence[Arrival], problem: Unusable) -> BatchResult:
-        """Of several replicas one says so."""
-        refused = arrivals if self._replica.leads else ()
-        return BatchResult(name, rejected=[Rejected(arrival, problem.code, problem.detail) for arrival in refused])
-
-    def _without_model(self, name: str, arrivals: Sequence[Arrival]) -> BatchResult:
-        """Facts wait in the log, where the first model will find them; a question cannot wait."""
-        result = BatchResult(name)
-        detail = f"graph {name} has no model in {self._loader.models}: train one with --models and --graph"
-        for arrival in arrivals:
-            try:
-                if isinstance(event := decode_event(arrival.value, None), Question):
-                    if self._replica.answers(event.id):
-                        result.rejected.append(Rejected(arrival, Reason.NO_MODEL, detail))
-                else:
-                    result.counts["waiting"] += 1
-            except Unusable as problem:
-                if problem.code == Reason.BAD_TIME:  # without a model there is no clock to read it by
-                    result.counts["waiting"] += 1
-                elif self._replica.leads:
-                    result.rejected.append(Rejected(arrival, problem.code, problem.detail))
-        return result
-
-    def _host(self, number: int, name: str, offset: int) -> HostedGraph | None:
-        """The graph, loaded if need be to stand right before `offset`, or further where it was saved later."""
+        None where it has no model, or has so much to catch up with that it waits.
+        """
         partition = self._partitions[number]
-        if name in partition.graphs:
-            return partition.graphs[name]
-        if partition.absent.get(name, 0.0) > time.monotonic():
+        if partition.is_absent(name):
             return None
-        what, began = f"graph {name}", time.perf_counter()
-        hosted = self._retry.run(lambda: self._load(number, name, offset), what)
-        if hosted is None:
-            if len(partition.absent) >= ABSENT:
-                partition.absent.clear()
-            partition.absent[name] = time.monotonic() + LOOK_AGAIN
+        began = time.perf_counter()
+        first, end = self._catch_up.bounds(number)
+        begun = self._loader.begin(name, self._catch_up.log.log_id(number), end, offset)
+        if begun is None:
+            partition.has_no_model(name)
             return None
-        self._bring([hosted], offset, what)
-        partition.graphs[name] = hosted
-        partition.absent.pop(name, None)
+        graph, start = begun
+        hosted = self._hosted(graph, number, start, first)
+        if offset - hosted.offset > NEAR:
+            self._wait(name, number, offset, hosted)
+            return None
+        self._catch_up.bring([hosted], offset)
+        if hosted.behind:
+            hosted.answered_below = offset
+        self._join(hosted)
         took = round(time.perf_counter() - began, 3)
-        version = hosted.graph.version
-        log.info("graph_loaded", graph=name, version=version, snapshot=hosted.saved, offset=offset, seconds=took)
-        self.on_change(name)
+        log.info("graph_loaded", graph=name, version=graph.version, snapshot=start, offset=offset, seconds=took)
         return hosted
 
-    def _load(self, number: int, name: str, offset: int) -> HostedGraph | None:
-        bounds = self._catch_up.bounds(number)
-        begun = self._loader.begin(name, self._catch_up.log.log_id(number), bounds, offset)
-        return None if begun is None else HostedGraph(begun[0], number, begun[1], begun[1])
+    def _hosted(self, graph: LiveGraph, number: int, offset: int, first: int) -> HostedGraph:
+        """A graph just loaded that stands at `offset`; what a log that begins at `first` lacks is told."""
+        hosted = HostedGraph(graph, number, offset, offset)
+        self._catch_up.lost(hosted, offset, first)
+        hosted.offset = max(offset, first)
+        return hosted
 
+    def _join(self, hosted: HostedGraph) -> None:
+        """A graph is here: it takes what is delivered, unless it stands at a model event."""
+        self._partitions[hosted.partition].join(hosted)
+        self._incidents.end(hosted.graph.name, *AWAY)
+        self.on_change(hosted.graph.name)
 
-def _grouped(arrivals: Sequence[Arrival], key: Callable[[Arrival], K]) -> Iterable[tuple[K, list[Arrival]]]:
-    """The arrivals by key, each group in order."""
-    groups: dict[K, list[Arrival]] = {}
-    for arrival in arrivals:
-        groups.setdefault(key(arrival), []).append(arrival)
-    return groups.items()
+    def _waits(self, waiting: WaitingGraph) -> bool:
+        """Whether a graph is still to be brought back, and by us."""
+        partition = self._partitions.get(waiting.partition)
+        return partition is not None and partition.waiting.get(waiting.name) is waiting
 
+    def _wait(self, name: str, number: int, first: int, hosted: HostedGraph | None) -> WaitingGraph:
+        """From the event at `first` on, what a graph is sent waits in the log until it is level again."""
+        partition = self._partitions[number]
+        partition.graphs.pop(name, None)
+        if hosted is not None:
+            hosted.incoming = None  # it is got ready anew; meanwhile it would keep all that this one reads
+        return partition.waiting.setdefault(name, WaitingGraph(name, number, first, hosted))
 
-def _runs(arrivals: Sequence[Arrival], start: int) -> Iterable[list[Arrival]]:
-    """Runs of offsets without a gap from `start` on; what comes again, within the batch too, is left out."""
-    run: list[Arrival] = []
-    for arrival in arrivals:
-        offset = arrival.source.offset
-        if offset < start:
-            continue
-        if run and arrival.begins > start:
-            yield run
-            run = []
-        run.append(arrival)
-        start = offset + 1
-    if run:
-        yield run
+    def _set_aside(
+        self, name: str, number: int, first: int, error: Exception, hosted: HostedGraph | None = None
+    ) -> None:
+        """A graph waits because something is wrong; what may have taken half of a batch is given up."""
+        waiting = self._wait(name, number, first, hosted if isinstance(error, AdatkgError) else None)
+        self._report(name, error, waiting.postpone())
+
+    def _report(self, name: str, error: Exception, again_in: float) -> None:
+        detail = str(error) if isinstance(error, AdatkgError) else f"{type(error).__name__}: {error}"
+        self._incidents.report(name, kind_of(error), detail, again_in)

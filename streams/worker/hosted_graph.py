@@ -35,6 +35,11 @@ class HostedGraph:
     behind: bool = False
     answered_below: int = 0  # of what it reads from the log when it is behind, others have answered what is below
 
+    @property
+    def unanswered(self) -> int:
+        """From where on nobody has answered what it is sent, where it is behind."""
+        return max(self.offset, self.answered_below)
+
     def apply(self, arrivals: Sequence[Arrival], *, silent: bool = False) -> list[BatchResult]:
         """Take in events in log order, at least one; those that it has already are left out."""
         return [] if self.behind else self._take(arrivals, silent)

@@ -150,6 +150,16 @@ class Intake:
         self._reached = {number: offset for number, offset in self._reached.items() if number in self._owned}
         return self._owned
 
+    def begin_at(self, partition: int, offset: int) -> None:
+        """Where the first event of a partition is expected, so that the lag is known before it comes."""
+        if partition in self._owned:
+            self._reached.setdefault(partition, offset - 1)
+
+    def reached(self) -> dict[int, int | None]:
+        """Of each of our partitions, which offset should come next, as far as that is known."""
+        ours = {number: self._reached.get(number) for number in self._owned}
+        return {number: None if last is None else last + 1 for number, last in ours.items()}
+
     def lags(self) -> dict[int, int]:
         """How many events of each of our partitions are not taken in yet, as far as that is known."""
         ends = {number: self._flow.highwater(number) for number in self._reached}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import heapq
+import posixpath
 from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
 
 import structlog
 import torch
 
-from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.errors import InputError
 from adatkg_core.messages import Announcement
 from adatkg_core.storage import (
     Bundle,
@@ -16,6 +20,7 @@ from adatkg_core.storage import (
     SnapshotStore,
     named_bundle,
     resolve_device,
+    safe_name,
     verdict_on,
     why_unfit,
 )
@@ -24,11 +29,16 @@ from streams.settings import StreamSettings
 from streams.worker.live_graph import LiveGraph
 from streams.worker.replica import Replica
 
+DEFAULT_GROUP = next(one.default for one in fields(StreamSettings) if one.name == "group")
 log = structlog.get_logger()
 
 
 class Loader:
-    """Reads and writes the stores for one worker."""
+    """Reads and writes the stores for one worker.
+
+    What is damaged is passed over where something else gives the same graph; a store that fails raises, for what it
+    keeps may be sound all the same.
+    """
 
     def __init__(self, settings: StreamSettings, replica: Replica) -> None:
         self._settings, self._replica = settings, replica
@@ -41,32 +51,46 @@ class Loader:
         """Where the model store is."""
         return self._models.url
 
+    def graphs(self) -> list[str]:
+        """The graphs that have a place in the model store."""
+        return self._models.graphs()
+
+    def has_snapshot(self, name: str, log_id: str) -> bool:
+        """Whether a graph has been here before."""
+        return self._snapshots(name, log_id).exist
+
     def present_version(self, name: str) -> str | None:
         """The version that should answer for a graph; its log says which one does."""
         return self._models.present(name)
 
-    def begin(self, name: str, log_id: str, bounds: tuple[int, int], offset: int) -> tuple[LiveGraph, int] | None:
+    def begin(
+        self, name: str, log_id: str, end: int, offset: int, device: str | None = None
+    ) -> tuple[LiveGraph, int] | None:
         """A graph that is to be fed from `offset` on, and the offset it stands at; None where it has no model.
 
         From the newest sound snapshot, with the version that made it, for that is the one that the log names there.
         Else with the first version: from the state that came with it, if that is not beyond what is to be answered,
-        else from nothing. `bounds` are those of its log.
+        else from nothing. Raises where the first version cannot be used: no other may answer in its place. `end` is
+        that of the log.
         """
-        first, end = bounds
-        for saved in self._snapshots(name, log_id).newest_first(None, self._device):
-            bundle = self._sound_bundle(name, saved.version) if self._is_of(saved, log_id, end) else None
-            graph = self._restored(name, bundle, saved) if bundle is not None else None
+        device = device or self._device
+        sound_bundle = cache(lambda version: self._sound_bundle(name, version, device))
+        for saved in self._snapshots(name, log_id).newest_first(None, device):
+            bundle = sound_bundle(saved.version) if self._is_of(saved, log_id, end) else None
+            graph = self._restored(name, bundle, saved, device) if bundle is not None else None
             if graph is not None:
-                return self._warn_of_loss(graph, saved.offset, first)
-        bundle = self._first_bundle(name)
-        if bundle is None:
+                return graph, saved.offset
+        version = self._models.first(name)
+        if version is None:
+            log.warning("graph_without_model", graph=name, models=self._models.url)
             return None
-        for saved in self._shipped(name, bundle.version, self._device):
+        bundle = self._usable_bundle(name, version, device)
+        for saved in self._shipped(name, version, device):
             usable = self._is_of(saved, log_id, end) and saved.offset <= offset
-            graph = self._restored(name, bundle, saved) if usable else None
+            graph = self._restored(name, bundle, saved, device) if usable else None
             if graph is not None:
-                return self._warn_of_loss(graph, saved.offset, first)
-        return self._warn_of_loss(self.graph(name, bundle, None, self._device), 0, first)
+                return graph, saved.offset
+        return self.graph(name, bundle, None, device), 0
 
     def wish(self, name: str, version: str) -> Announcement:
         """What was announced of a version that the store says is present, by its note."""
@@ -121,17 +145,20 @@ class Loader:
 
     def _caught_up_furthest(self, name: str, bundle: Bundle, log_id: str, limit: int) -> tuple[LiveGraph, int]:
         """A graph of this version that stands at `limit` or before it, as near as what is kept allows."""
+        self._encoder(bundle, "cpu")  # what is wrong with it is not the snapshots' fault
         snapshots = self._snapshots(name, log_id).newest_first(bundle.version, "cpu", limit)
-        found = [next(snapshots, None), *self._shipped(name, bundle.version, "cpu")]
-        kept = [one for one in found if one is not None and self._is_of(one, log_id, limit)]
-        saved = max(kept, key=lambda one: one.offset, default=None)
-        return self.graph(name, bundle, saved, "cpu"), saved.offset if saved else 0
+        shipped = self._shipped(name, bundle.version, "cpu")
+        for saved in heapq.merge(snapshots, shipped, key=lambda one: one.offset, reverse=True):
+            graph = self._restored(name, bundle, saved, "cpu") if self._is_of(saved, log_id, limit) else None
+            if graph is not None:
+                return graph, saved.offset
+        return self.graph(name, bundle, None, "cpu"), 0
 
     def _shipped(self, name: str, version: str, device: str) -> Iterator[Saved]:
-        """The state that came with a bundle, where there is one that can be read."""
+        """The state that came with a bundle, where there is one that is not damaged."""
         try:
             state = self._models.state(name, version, device)
-        except AdatkgError as error:
+        except InputError as error:
             log.warning("snapshot_unusable", graph=name, problem=str(error))
         else:
             if state is not None:
@@ -144,46 +171,43 @@ class Loader:
             log.warning("snapshot_of_another_log", graph=saved.graph, offset=saved.offset, end=end)
         return ours
 
-    def _restored(self, name: str, bundle: Bundle, saved: Saved) -> LiveGraph | None:
+    def _restored(self, name: str, bundle: Bundle, saved: Saved, device: str) -> LiveGraph | None:
         try:
-            return self.graph(name, bundle, saved, self._device)
-        except AdatkgError as error:
-            log.warning("snapshot_unusable", graph=name, offset=saved.offset, problem=str(error))
+            return self.graph(name, bundle, saved, device)
+        except (MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # a checksum only says that it is as it was written, by whatever program
+            log.warning("snapshot_unusable", graph=name, offset=saved.offset, problem=repr(error))
             return None
 
-    def _warn_of_loss(self, graph: LiveGraph, offset: int, first: int) -> tuple[LiveGraph, int]:
-        """The graph and where it goes on; what the log does not keep any more is said."""
-        if offset < first:
-            log.error("log_truncated", graph=graph.name, wanted=offset, first=first)
-        return graph, max(offset, first)
-
-    def _first_bundle(self, name: str) -> Bundle | None:
-        """The bundle that answers before any model event; a store that is away raises."""
+    def _sound_bundle(self, name: str, version: str, device: str) -> Bundle | None:
         try:
-            version = self._models.first(name)
-        except InputError as error:
-            log.error("model_unusable", graph=name, problem=str(error))
+            return self._usable_bundle(name, version, device)
+        except InputError:
             return None
-        if version is None:
-            log.warning("graph_without_model", graph=name, models=self._models.url)
-            return None
-        return self._sound_bundle(name, version)
 
-    def _sound_bundle(self, name: str, version: str) -> Bundle | None:
+    def _usable_bundle(self, name: str, version: str, device: str) -> Bundle:
+        """A bundle with its encoder; raises InputError where it is damaged or unfit."""
         try:
-            bundle = self._models.bundle(name, version, self._device)
+            bundle = self._models.bundle(name, version, device)
+            self._encoder(bundle, device)
             problem = why_unfit(bundle, None, name, None, True)
         except InputError as error:
             problem = str(error)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            problem = f"its description has values that no bundle has ({type(error).__name__}: {error})"
         if problem is None:
             return bundle
         log.error("model_unusable", graph=name, version=version, problem=problem)
-        return None
+        raise InputError(f"bundle {version} of graph {name} cannot be used: {problem}")
 
     def _snapshots(self, graph: str, log_id: str) -> SnapshotStore:
-        url = self._settings.snapshots
+        """Each group and each replica has its own: what lies below another one's offset this one has not answered."""
+        url, group = self._settings.snapshots, self._settings.group
+        if group != DEFAULT_GROUP:
+            url = posixpath.join(url, f"@{safe_name(group)}")  # no graph's folder begins so
         if self._replica.name:
-            url = f"{url.rstrip('/')}/{self._replica.name}"
+            url = posixpath.join(url, self._replica.name)
         return SnapshotStore(url, graph, log_id, self._settings.keep_snapshots)
 
     def _encoder(self, bundle: Bundle, device: str) -> TextEncoder:

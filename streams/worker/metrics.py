@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from adatkg_core.messages import Reason
 from streams.worker.batch import BatchResult
+from streams.worker.incident import Incident
 from streams.worker.inspector import GraphStatus
 
 CONTENT_TYPE = "text/plain; version=0.0.4"  # what generate_latest writes; the web server adds the character set
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_REASONS = frozenset(str(reason) for reason in Reason)
 _SIZES = (1, 4, 16, 64, 128, 256, 512, 1024, 4096)
 
 
@@ -27,6 +30,8 @@ class Metrics:
         self.events = counter("adatkg_events", "Events taken in, by kind", ["graph", "kind"])
         self.predictions = counter("adatkg_predictions", "Queries answered", ["graph"])
         self.dead_letters = counter("adatkg_dead_letters", "Events that could not be processed", ["graph", "reason"])
+        self.incidents = counter("adatkg_incidents", "Incidents that opened, or cannot be made good", ["graph", "kind"])
+        self.open_incidents = gauge("adatkg_open_incidents", "Incidents that are open", ["graph", "kind"])
         self.lag = gauge("adatkg_lag_events", "Events in the log not yet taken in", ["partition"])
         self.batch = Histogram("adatkg_batch_size", "Events in a batch", buckets=_SIZES, registry=registry)
         self.apply = seconds("adatkg_apply_seconds", "Time to process a batch")
@@ -61,7 +66,7 @@ class Metrics:
         for kind, number in result.counts.items():
             self.events.labels(known, kind).inc(number)
         for rejected in result.rejected:
-            self.dead_letters.labels(result.graph, rejected.code).inc()
+            self.dead_letters.labels(known, rejected.code if rejected.code in _REASONS else "other").inc()
         for answered in result.answered:
             self.answer.observe(answered.latency)
         if result.swapped is not None:
@@ -88,6 +93,16 @@ class Metrics:
                     for measure, value in scores.items():
                         if measure != "count" and value is not None:
                             gauge.labels(graph, name, measure).set(value)
+
+    def count_incident(self, incident: Incident) -> None:
+        """One has opened, or cannot be made good."""
+        self.incidents.labels(incident.graph, incident.kind).inc()
+
+    def show_incidents(self, incidents: Iterable[Incident]) -> None:
+        """Those that are open."""
+        self.open_incidents.clear()
+        for incident in incidents:
+            self.open_incidents.labels(incident.graph, incident.kind).set(1)
 
     def show_lag(self, lags: Mapping[int, int]) -> None:
         """How far behind the log each of our partitions is."""

@@ -152,6 +152,7 @@ class ModelSwap:
                 pause = RETRY
             except Exception as error:
                 log.error("swap_failed", graph=name, problem=str(error) or repr(error), again_in=pause)
+                await self._device.run(self._switch.held_up, name, error, pause)
                 self._wanted[name] = announcement or self._wanted.get(name)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_RETRY)
@@ -164,13 +165,15 @@ class ModelSwap:
         """Where a graph stands at a model event, get the version ready and go on behind it; others go on meanwhile."""
         while (standing := await self._step(self._switch.standing, name)) is not None and standing.behind:
             if standing.switch is None:
-                await self._read_on(name, reader)
+                done = await self._read_on(name, reader)
             elif standing.is_ready:
-                await self._worker.process_beside(partial(self._switch.take_over, name))
+                done = await self._worker.process_beside(partial(self._switch.take_over, name))
             else:
-                await self._get_ready(name, standing, standing.switch.event.version, reader)
+                done = await self._get_ready(name, standing, standing.switch.event.version, reader)
+            if not done:
+                return  # the worker ends
 
-    async def _get_ready(self, name: str, standing: Standing, version: str, reader: _GraphLog) -> None:
+    async def _get_ready(self, name: str, standing: Standing, version: str, reader: _GraphLog) -> bool:
         incoming = standing.incoming
         if incoming is None or incoming.version != version or incoming.offset > standing.offset:
             log.info("not_ready", graph=name, version=version, present=standing.present.version, offset=standing.offset)
@@ -178,18 +181,20 @@ class ModelSwap:
             try:
                 incoming = await self._put_beside(*await self._in_files(named))
             except Unusable as problem:
-                await self._worker.process_beside(partial(self._switch.refuse, name, problem))
-                return
+                return await self._worker.process_beside(partial(self._switch.refuse, name, problem))
         if incoming is not None:
             await self._bring(incoming, reader)
+        return True
 
-    async def _read_on(self, name: str, reader: _GraphLog) -> None:
+    async def _read_on(self, name: str, reader: _GraphLog) -> bool:
         """What was delivered while the graph stood there is read from the log, and answered."""
         while (offsets := await self._step(self._switch.missed, name)) is not None:
             records = await self._in_files(reader.read, offsets)
             for part in offsets.cut(self._slice):
                 some = [record for record in records if part.start <= record.offset < part.end]
-                await self._worker.process_beside(partial(self._switch.read_on, name, part, some))
+                if not await self._worker.process_beside(partial(self._switch.read_on, name, part, some)):
+                    return False
+        return True
 
     # -- a version that the store wishes for ------------------------------------------------------------------
 

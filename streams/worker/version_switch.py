@@ -79,8 +79,13 @@ class VersionSwitch:
 
     def advance(self, incoming: IncomingGraph, offsets: OffsetRange, records: Sequence[Record]) -> None:
         """Let it take in a slice of the log."""
-        if self._beside(incoming) is not None:
+        if self._beside(incoming) is None:
+            return
+        try:
             incoming.apply(offsets, records)
+        except Exception:
+            self.dismiss(incoming)  # it may have taken half of something
+            raise
 
     def dismiss(self, incoming: IncomingGraph) -> None:
         """It is not wanted after all; the present version goes on."""
@@ -107,7 +112,7 @@ class VersionSwitch:
             return None
         end = self._host.delivered(hosted)
         if hosted.offset >= end:
-            hosted.behind, hosted.answered_below = False, 0
+            self._host.level(hosted)
             return None
         if hosted.offset < hosted.answered_below:
             end = min(end, hosted.answered_below)
@@ -118,7 +123,16 @@ class VersionSwitch:
         hosted = self._host.find(name)
         if hosted is None or hosted.switch is not None or hosted.offset != offsets.start:
             return []
-        return hosted.read_on([arrival_of(record) for record in records], offsets.end)
+        unanswered = hosted.unanswered
+        try:
+            return hosted.read_on([arrival_of(record) for record in records], offsets.end)
+        except Exception as error:
+            self._host.failed(hosted, unanswered, error)
+            return []
+
+    def held_up(self, name: str, error: Exception, again_in: float) -> None:
+        """Getting a version ready has failed, and is tried again; where a graph waits for it that is an incident."""
+        self._host.held_up(name, error, again_in)
 
     def _beside(self, incoming: IncomingGraph) -> HostedGraph | None:
         hosted = self._host.find(incoming.graph.name)

@@ -38,11 +38,13 @@ class Worker:
         self._intake, self.device, self._host = intake, device, host
         self._publisher, self._checkpointer = publisher, checkpointer
         self._progress = time.monotonic()  # when a batch was last done
+        self._beat = time.monotonic()  # when the loop last went round
 
     async def run(self) -> None:
         """Process batches until stopped."""
         await self._publisher.start()
         while True:
+            self._beat = time.monotonic()
             await self._intake.wait()
             async with self.device.turn:
                 if self._intake.closed:  # the last snapshot may be made, and the threads ended
@@ -55,6 +57,7 @@ class Worker:
             if self._checkpointer.due and not self._intake.closed:
                 self._checkpointer.start()
             while self._checkpointer.holds_too_much and not self._intake.closed:
+                self._progress = self._beat = time.monotonic()  # a new start would not make a full disk any emptier
                 await self._checkpointer.settle()
 
     async def _process(self, batch: Sequence[Taken]) -> None:
@@ -66,17 +69,27 @@ class Worker:
         self._progress = time.monotonic()
         await self._publisher.room()
 
-    async def process_beside(self, work: Callable[[], list[BatchResult]]) -> None:
-        """Something on the device that was not delivered just now, in turn with the batches, and what comes of it."""
+    async def process_beside(self, work: Callable[[], Sequence[BatchResult]]) -> bool:
+        """Something else that gives answers, on the device in turn with the batches, and published as theirs are.
+
+        Says whether it was done: not when the worker ends.
+        """
         async with self.device.turn:
             if self._intake.closed:
-                return
+                return False
             began = time.perf_counter()
-            with self._checkpointer.hold(()):
+            with self._checkpointer.hold([]):
                 results = await self.device.run(work)
                 events = sum(sum(result.counts.values()) for result in results)
                 self._publisher.publish(results, events, time.perf_counter() - began)
+        self._progress = time.monotonic()
         await self._publisher.room()
+        return True
+
+    def abandon(self) -> None:
+        """Take in nothing more, and save and acknowledge nothing: the log is no longer the one that was read."""
+        self._intake.close()
+        self._checkpointer.give_up()
 
     async def revoked(self) -> None:
         """Others may take our partitions over, and wait until this returns."""
@@ -109,6 +122,7 @@ class Worker:
 
     @property
     def stalled(self) -> bool:
-        """Whether there is something to do and nothing has been done for long."""
-        idle = time.monotonic() - self._progress
-        return self._checkpointer.broken or (self._intake.is_waiting and idle > STALLED)
+        """Whether there is something to do and nothing has been done for long, or the loop itself has stopped."""
+        now = time.monotonic()
+        waits = self._intake.is_waiting or now - self._beat > 2 * STALLED
+        return self._checkpointer.broken or (waits and now - self._progress > STALLED)

@@ -31,7 +31,7 @@ def cut_manifest(snapshot: Path) -> None:
 
 def saved(world: World) -> list[Path]:
     """The snapshots of the graph, the newest last."""
-    (log_folder,) = (world.snapshots / "g").iterdir()
+    (log_folder,) = (world.saved / "g").iterdir()
     return sorted(log_folder.iterdir())
 
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from structlog.testing import capture_logs
 from streams import service
 from streams.kafka import Connection, Topics
 from streams.settings import StreamSettings
+from streams.worker import LogRemade
 
 Say = Callable[[float, str], list[str]]
 
@@ -63,8 +65,9 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
     monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
     loop = asyncio.new_event_loop()
     monkeypatch.setattr(asyncio, "new_event_loop", lambda: loop)
-    monkeypatch.setenv(service.AGAIN, "")
-    monkeypatch.delenv(service.AGAIN)
+    for name in (service.AGAIN, service.REMADE):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
 
     def run(end: BaseException, asked: float | None = None) -> int:
         def execute() -> None:
@@ -112,6 +115,27 @@ def test_a_worker_that_failed_for_another_reason_or_was_asked_to_end_as_brokers_
 ) -> None:
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("it starts itself anew"))
     assert serve(AssertionError("a mistake of ours") if asked is None else KafkaConnectionError("gone"), asked) == 1
+
+
+def test_a_worker_whose_log_was_made_anew_starts_itself_anew(
+    serve: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def execv(*_: Any) -> Any:
+        raise Replaced
+
+    monkeypatch.setattr(os, "execv", execv)
+    with capture_logs() as said, pytest.raises(Replaced):
+        serve(LogRemade("the topic was made anew"))
+    assert [line["event"] for line in said if line["log_level"] == "error"] == ["log_remade"]
+
+
+def test_a_worker_that_stays_stalled_starts_anew_and_one_that_was_stopped_for_a_while_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(service, "LOOK_EVERY", 0.001)
+    looks, anew = [True, True, False, True, True, True], threading.Event()
+    service.watch_for_stalls(lambda: looks.pop(0), anew.set)
+    assert anew.wait(30) and looks == []
 
 
 @pytest.mark.parametrize(("code", "expected"), [(0, 0), (None, 0), (3, 3)])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from adatkg_core.events import Source
 from adatkg_core.messages import encode_fact, encode_query
 from adatkg_core.runtime import Retry
 from adatkg_core.storage import Bundle, ModelStore
-from streams.kafka import Connection, EventLog, Topics, partition_of
+from streams.kafka import Connection, EventLog, Record, Topics, partition_of
 from streams.settings import StreamSettings
 from streams.worker import (
     Arrival,
@@ -25,6 +26,7 @@ from streams.worker import (
     Metrics,
     Observer,
     Publisher,
+    Recovery,
     Replica,
     Worker,
 )
@@ -55,6 +57,40 @@ class NoLog(CatchUp):
         self.wanted.append((min(hosted.offset for hosted in graphs), end))
 
 
+class WholeLog(NoLog):
+    """A log that keeps all that was ever written to it, until a test removes something."""
+
+    bring = CatchUp.bring
+
+    def __init__(self, log_id: str, arrivals: Sequence[Arrival] = ()) -> None:
+        super().__init__(log_id)
+        self.arrivals, self.first = list(arrivals), 0
+        self.fails: Exception | None = None  # what reading raises
+        self.opened = 0
+
+    def bounds(self, partition: int) -> tuple[int, int]:
+        if self.fails is not None:
+            raise self.fails
+        ends = [one.source.offset + 1 for one in self.arrivals if one.source.partition == partition]
+        return self.first, max(ends, default=0)
+
+    def first_kept(self, partition: int) -> int:
+        return self.first
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[Record]:
+        for one in self.arrivals:
+            if one.source.partition == partition and max(start, self.first) <= one.source.offset < end:
+                yield Record(partition, one.source.offset, 0, one.key, one.value, ())
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        self.opened += 1
+        yield self
+
+    def open(self) -> Any:
+        return self._opened()
+
+
 def settings_with_model(folder: Path, **options: Any) -> StreamSettings:
     """Settings of a worker whose store has a model of graph `g`."""
     store = ModelStore(str(folder / "models"))
@@ -68,14 +104,14 @@ def host_of(settings: StreamSettings, log: NoLog | None = None) -> GraphHost:
     return GraphHost(Loader(settings, replica), log or NoLog("first"), replica, Retry("loading_failed"))
 
 
-def fact(offset: int, partition: int = HERE) -> Arrival:
+def fact(offset: int, partition: int = HERE, key: bytes = b"g") -> Arrival:
     value = encode_fact(SUBJECT, RELATION, GRAPH.entities[1 + offset % 5], offset)
-    return Arrival(Source(partition, offset), 0.0, b"g", value)
+    return Arrival(Source(partition, offset), 0.0, key, value)
 
 
-def query(offset: int, partition: int = HERE) -> Arrival:
+def query(offset: int, partition: int = HERE, key: bytes = b"g") -> Arrival:
     value = encode_query(f"q{offset}", RELATION, "next", s=SUBJECT)
-    return Arrival(Source(partition, offset), 0.0, b"g", value)
+    return Arrival(Source(partition, offset), 0.0, key, value)
 
 
 # -- deliveries ---------------------------------------------------------------------------------------------------
@@ -154,12 +190,28 @@ class FakeWorker:
         self.outbox, self.metrics, self.device = outbox, Metrics(), DeviceThread()
         self.replica, self.retry = Replica(settings.replica, settings.replicas), Retry("loading_failed")
         self.loader = Loader(settings, self.replica)
-        self.host = GraphHost(self.loader, log or NoLog("first"), self.replica, self.retry)
+        self.log = log or NoLog("first")
+        self.incidents, self.committed = self.log.incidents, list[tuple[int, int]]()
+        self.host = GraphHost(self.loader, self.log, self.replica, self.retry)
         self.flow = NoFlow()
         self.intake = Intake(settings, self.flow)
         self.publisher = Publisher(Topics(), outbox, self.metrics, observers)
-        self.checkpointer = Checkpointer(settings, self.device, self.host, self.loader, self.publisher, self.metrics)
+        self.checkpointer = Checkpointer(
+            settings,
+            self.device,
+            self.host,
+            self.loader,
+            self.publisher,
+            self.metrics,
+            self.incidents,
+            self._commit,
+        )
         self.worker = Worker(self.intake, self.device, self.host, self.publisher, self.checkpointer)
+        beside = self.worker.process_beside
+        self.recovery = Recovery(self.loader, self.host, self.log, self.device, beside, settings.batch_events)
+
+    async def _commit(self, partition: int, offset: int) -> None:
+        self.committed.append((partition, offset))
 
 
 def answered_by(results: Sequence[BatchResult]) -> list[Any]:

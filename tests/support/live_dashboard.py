@@ -55,8 +55,6 @@ class Live:
         port = self.worker.port
         self.worker.kill()
         self.worker = self.world.start_worker(web_port=port, web_token=TOKEN)
-        # A graph is there again with its next event, and nobody else sends one to this.
-        self.world.publish([(ODD, encode_query("odd-again", ODD_RELATIONS[0], 3, s=ODD_NAMES[0]))])
 
 
 @contextmanager

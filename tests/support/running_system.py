@@ -109,6 +109,7 @@ class World:
         ensure_topics(self.connection, self.topics, self.partitions)
         self.event_log = event_log(self.connection, self.topics)
         self.models, self.snapshots = self.folder / "models", self.folder / "snapshots"
+        self.saved = self.snapshots / f"@{self.prefix}-workers"  # of this group
 
     @property
     def place(self) -> dict[str, str]:
@@ -198,7 +199,7 @@ class World:
     def newest_snapshot(self, graph: str, version: str = VERSION) -> Saved:
         """The state that a worker saved last."""
         log_id = self.event_log.log_id(partition_of(graph, self.partitions))
-        return next(iter(SnapshotStore(str(self.snapshots), graph, log_id).newest_first(version, "cpu")))
+        return next(iter(SnapshotStore(str(self.saved), graph, log_id).newest_first(version, "cpu")))
 
     def end_of(self, graph: str) -> int:
         """The offset after the last event in a graph's partition."""

@@ -140,7 +140,7 @@ class Scene:
         for state in capture.states:
             self.parts.loader.save(state)
         self.parts.host.saved(capture)
-        return capture.positions[HERE]
+        return min(capture.positions[HERE], capture.waiting.get(HERE, capture.positions[HERE]))
 
     def on_device(self, work: Callable[[], Any]) -> None:
         """From the thread that reads files: what the worker does between two steps of the swap."""

@@ -195,7 +195,7 @@ class Archive:
         self._damage = self._log = None
         self.next, self.watermark, self.clock, self.origins = 0, None, None, Origins()
         self._full_at = None
-        self._sound = True
+        self._sound = False  # until all is read: a disk that fails for a moment is no damage
         places = sorted(place for place in self._folder.glob("*-*") if _NAME.fullmatch(place.name))
         while rest := [place for place in places if int(place.name[21:]) > self.next]:
             # After a kill two may begin here; the longer one has all that the shorter one has.
@@ -209,7 +209,8 @@ class Archive:
                     problem = str(error)
             else:
                 self._damage = (self.next, problem)
-                return
+                break
+        self._sound = True
 
     def _read(self, place: Path) -> None:
         tensors, meta = read_artifact(place, KIND)

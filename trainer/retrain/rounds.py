@@ -32,7 +32,7 @@ from adatkg_core.messages import Announcement, Verdict, decode_announcement, enc
 from adatkg_core.storage import Bundle, ModelStore, Saved, read_document, safe_name, why_unfit, write_document
 from adatkg_core.text import TextEncoder, load_encoder
 from streams.kafka import Connection, Origins, Topics, announce, event_log, open_log, partition_of
-from streams.promotion import carry_out
+from streams.promotion import carry_out, require_unchanged
 from trainer.fit import Report, train
 from trainer.retrain.archive import Archive
 from trainer.retrain.comparison import ModelUnderTest, judge
@@ -239,6 +239,7 @@ class LogTrainer:
 
     def _carry_out(self, run: Underway, announcement: Announcement, began: float) -> Round:
         self._lease.require()
+        require_unchanged(self._store, announcement, run.against)
         carry_out(self._store, announcement, lambda decided: announce(self._connection, self._topics, decided))
         for version in self._store.prune(self.plan.graph, self.plan.keep):
             log.info("bundle_removed", graph=self.plan.graph, version=version)

@@ -4,6 +4,7 @@ import * as ask from "./ask.js";
 import { fill, h, setText } from "./dom.js";
 import * as entity from "./entity.js";
 import * as format from "./format.js";
+import { incidents } from "./incidents.js";
 import * as letters from "./letters.js";
 import * as models from "./models.js";
 import * as overview from "./overview.js";
@@ -126,6 +127,7 @@ function foot() {
 }
 
 at("find").append(search(present));
+incidents(at("incidents"));
 at("graph").addEventListener("change", (event) => {
   const graph = event.target.value;
   const { page } = parse(location.hash);

@@ -13,9 +13,16 @@ const AGAIN = [1, 2, 5, 10]; // seconds between attempts to connect
 const SILENCE = 15_000; // milliseconds without a sample after which the connection counts as lost
 const STALE = 60_000; // milliseconds after which sizes are fetched again
 
-/** Events: overview, sample, prediction, truth, ended, models, deadletter, connection; `detail` is what came. */
+/** Events: overview, sample, prediction, truth, ended, models, deadletter, incidents, connection; `detail` is what came. */
 export const news = new EventTarget();
-export const known = { worker: null, graphs: new Map(), history: [], rows: new Map(), connection: "connecting" };
+export const known = {
+  worker: null,
+  graphs: new Map(),
+  incidents: [],
+  history: [],
+  rows: new Map(),
+  connection: "connecting",
+};
 
 let source = null;
 let attempts = 0;
@@ -60,6 +67,10 @@ export function connect() {
     tell("models", change);
   });
   on("deadletter", (letter) => tell("deadletter", letter));
+  on("incidents", ({ incidents }) => {
+    known.incidents = incidents;
+    tell("incidents", incidents);
+  });
 }
 
 /** Fetch the overview; the history it brings replaces ours, so that a gap is filled. */
@@ -68,6 +79,7 @@ export async function refresh() {
   fetched = performance.now();
   known.worker = overview.worker;
   known.graphs = new Map(overview.graphs.map((graph) => [graph.graph, graph]));
+  known.incidents = overview.incidents;
   known.history = overview.history.slice(-SAMPLES);
   tell("overview", overview);
 }

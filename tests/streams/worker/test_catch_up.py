@@ -42,6 +42,9 @@ def hosted(name: str, offset: int, partition: int = 0) -> tuple[HostedGraph, Lis
 @contextmanager
 def fake_log(connection: Connection, topic: str) -> Iterator[Any]:
     class Reader:
+        def bounds(self, partition: int) -> tuple[int, int]:
+            return 0, 1_000
+
         def read(self, partition: int, start: int, end: int) -> Iterator[Record]:
             keys = [b"a", b"b", b"another"]
             yield from (Record(partition, i, 0, keys[i % 3], b"", ()) for i in range(start, end))
@@ -95,3 +98,5 @@ def test_of_a_log_whose_beginning_is_deleted_the_rest_is_taken_in(bootstrap: str
     one, graph = hosted("g", 2, partition)
     reader.bring([one], 10)
     assert graph.offsets == [6, 7, 8, 9] and one.offset == 10
+    (incident,) = reader.incidents.open()
+    assert incident.graph == "g" and "offsets 2 to 5 are no longer in the log" in incident.detail

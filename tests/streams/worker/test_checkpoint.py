@@ -7,7 +7,9 @@ from the first event that was not acknowledged, and answers only what lies beyon
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +18,8 @@ from structlog.testing import capture_logs
 from adatkg_core.errors import AdatkgError
 from adatkg_core.events import Source
 from streams.settings import StreamSettings
-from streams.worker import Arrival, Checkpointer, DeviceThread, Metrics, checkpoint
-from streams.worker.graph_host import Capture
+from streams.worker import Arrival, Checkpointer, DeviceThread, IncidentKind, Incidents, Metrics, checkpoint
+from streams.worker.capture import Capture
 from tests.support.fake_worker import Delivered
 
 EVERY = 5  # events that a snapshot covers
@@ -37,7 +39,10 @@ class FakeLog:
         self.answered: list[int] = []  # durable at the brokers
         self.store: dict[str, int] = {}  # up to where the newest snapshot of each graph has the log
         self.acknowledged: list[int] = []
+        self.committed: list[tuple[int, int]] = []  # outright
+        self.waits_at: int | None = None  # the first event of a graph that is set aside
         self.fails: dict[str, BaseException] = {}  # what the next call of a step raises
+        self.metrics, self.incidents = Metrics(), Incidents()
         self.during_save: Callable[[], None] = lambda: None
 
     def _step(self, name: str) -> None:
@@ -48,18 +53,23 @@ class FakeLog:
 
     def capture(self) -> Capture:
         self._step("capture")
-        states: Any = tuple((graph, self.taken_in) for graph in GRAPHS)
-        return Capture(states, {self.partition: self.taken_in})
+        states: Any = tuple(SimpleNamespace(graph=graph, offset=self.taken_in) for graph in GRAPHS)
+        graphs: Any = tuple(SimpleNamespace(partition=self.partition) for _ in GRAPHS)
+        waiting = {} if self.waits_at is None else {self.partition: self.waits_at}
+        return Capture(states, {self.partition: self.taken_in}, graphs, waiting)
 
     async def flush(self) -> None:
         self._step("flush")
         self.answered = list(range(self.taken_in))
 
-    def save(self, state: tuple[str, int]) -> None:
-        graph, offset = state
-        self._step(f"save {graph}")
-        self.store[graph] = offset
+    def save(self, state: Any) -> None:
+        self._step(f"save {state.graph}")
+        self.store[state.graph] = state.offset
         self.during_save()
+
+    async def commit(self, partition: int, offset: int) -> None:
+        self._step("commit")
+        self.committed.append((partition, offset))
 
     def saved(self, capture: Capture) -> None:
         self._step("saved")
@@ -100,7 +110,7 @@ def run(scenario: Callable[[Checkpointer], Awaitable[None]], log: FakeLog, **opt
     async def started() -> None:
         settings = StreamSettings(**{"snapshot_events": EVERY, "snapshot_seconds": 3600.0} | options)
         device = DeviceThread()
-        made = Checkpointer(settings, device, parts, parts, parts, Metrics())
+        made = Checkpointer(settings, device, parts, parts, parts, log.metrics, log.incidents, log.commit)
         try:
             await scenario(made)
         except Killed:
@@ -328,3 +338,130 @@ def test_no_snapshot_is_due_while_one_is_under_way() -> None:
 
     run(scenario, log)
     assert due == [False, False, True]
+
+
+# -- graphs that wait, and states that cannot be saved ------------------------------------------------------------
+
+
+def test_nothing_is_acknowledged_from_the_first_event_of_a_graph_that_waits() -> None:
+    log = FakeLog()
+    log.waits_at = 3
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(5)):
+            pass
+        await made.settle()
+        assert log.acknowledged == [0, 1, 2]
+        log.waits_at = None  # it is level again
+        await made.settle()
+
+    run(scenario, log)
+    assert log.acknowledged == [0, 1, 2, 3, 4] and log.committed == []
+
+
+def test_what_lies_behind_a_graph_that_waits_for_long_fills_no_memory_and_is_committed_once_it_is_back() -> None:
+    log = FakeLog()
+    log.waits_at = 3
+    many = checkpoint.HELD * EVERY + 10
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(many)):
+            pass
+        too_much = [made.holds_too_much]
+        await made.settle()
+        assert log.acknowledged == [0, 1, 2] and [*too_much, made.holds_too_much] == [True, False]
+        await made.settle()
+        assert log.committed == [], "it still waits"
+        with made.hold(log.deliver(2)):
+            pass
+        log.waits_at = None
+        log.fails["commit"] = AdatkgError("the broker is away")
+        await made.settle()
+        assert log.acknowledged == [0, 1, 2], "before the commit nothing beyond may be acknowledged"
+        await made.settle()
+        assert log.committed == [(0, many + 2)] and log.acknowledged == [0, 1, 2, many, many + 1]
+        with made.hold(log.deliver(1)):
+            pass
+        await made.settle()
+
+    run(scenario, log)
+    assert log.committed == [(0, many + 2)] and log.acknowledged[-1] == many + 2
+
+
+def test_a_state_that_cannot_be_saved_is_an_incident_of_its_graph_until_it_can() -> None:
+    log = FakeLog()
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(5)):
+            pass
+        log.fails["save one"] = AdatkgError("no space left")
+        await made.settle()
+        assert log.store == {"two": 5}, "the other one is saved all the same"
+        (incident,) = log.incidents.open()
+        assert (incident.graph, incident.kind, incident.detail) == (
+            "one",
+            IncidentKind.SNAPSHOT_FAILED,
+            "no space left",
+        )
+        assert incident.next_try is not None
+        await made.settle()
+        assert log.incidents.open() == []
+
+    run(scenario, log)
+    assert log.next_start == (5, 5)
+
+
+# -- its age ------------------------------------------------------------------------------------------------------
+
+
+def age(log: FakeLog) -> float:
+    found = log.metrics.registry.get_sample_value("adatkg_snapshot_age_seconds")
+    assert found is not None
+    return found
+
+
+def test_the_age_of_what_is_not_durable_grows_while_no_snapshot_succeeds() -> None:
+    log, ages = FakeLog(), list[float]()
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(1)):
+            pass
+        await asyncio.sleep(0.2)
+
+        def meanwhile() -> None:
+            with made.hold(log.deliver(1)):
+                pass
+            ages.append(age(log))
+            raise AdatkgError("away")
+
+        log.during_save = meanwhile
+        await made.settle()
+        assert min(*ages, age(log)) >= 0.2, "what is under way, or has failed, is not durable"
+        log.during_save = lambda: None
+        await made.settle()
+        assert age(log) == 0.0
+
+    run(scenario, log)
+
+
+def test_a_snapshot_that_was_cancelled_is_due_again_though_nothing_new_comes() -> None:
+    log = FakeLog()
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(5)):
+            pass
+        released = threading.Event()
+
+        def hang() -> None:
+            released.wait(10)
+
+        log.during_save = hang
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(made.settle(), 0.1)
+        assert made.due and age(log) > 0 and log.acknowledged == []
+        released.set()
+        await made.settle()
+        assert not made.due
+
+    run(scenario, log)
+    assert log.next_start == (5, 5)

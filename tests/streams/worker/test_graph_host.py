@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,25 +10,32 @@ from urllib.parse import quote
 
 import orjson
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 from structlog.testing import capture_logs
 
+from adatkg_core.engine import Snapshot
+from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Source
 from adatkg_core.messages import MAX_BYTES, encode_query
-from streams.kafka import partition_of
+from adatkg_core.storage import Bundle, ModelStore, write_document
+from streams.kafka import Record, partition_of
 from streams.settings import StreamSettings
-from streams.worker import BatchResult, GraphHost, Loader, Replica
+from streams.worker import BatchResult, GraphHost, IncidentKind, Loader, Replica, loader
 from tests.support.fake_worker import (
+    GRAPH,
     HERE,
     PARTITIONS,
     RELATION,
     SUBJECT,
     NoLog,
+    WholeLog,
     answered_by,
     fact,
     host_of,
     query,
     settings_with_model,
 )
+from tests.support.small_graph import shared_model
 
 
 @pytest.fixture
@@ -71,7 +78,7 @@ def test_what_is_skipped_within_an_assignment_is_read_from_the_log_only_if_the_l
         return log.wanted
 
     assert deliver(NoLog("first")) == [(0, 3)], "these were marks of transactions"
-    assert deliver(NoLog("second", first=7)) == [(7, 3), (7, 5), (7, 9)], "these are gone"
+    assert deliver(NoLog("second", first=7)) == [(7, 3), (7, 9)], "these are gone"
 
 
 ELSEWHERE = (HERE + 1) % PARTITIONS
@@ -182,8 +189,8 @@ def test_a_log_cut_by_retention_is_told_and_the_graph_begins_with_what_is_kept(s
     log = NoLog("first", first=100)
     with capture_logs() as said:
         assert interactions(host_of(settings, log).process([fact(150), query(151)])) == [1]
-    truncated = [line for line in said if line["event"] == "log_truncated"]
-    assert [(line["log_level"], line["wanted"], line["first"]) for line in truncated] == [("error", 0, 100)]
+    assert [line["log_level"] for line in said if line["event"] == "incident"] == ["error"]
+    assert lost(log) == ["offsets 0 to 99"]
     assert log.wanted == [(100, 150)], "the events that are kept must be caught up with, and no others"
 
 
@@ -191,14 +198,165 @@ def test_a_snapshot_from_before_the_cut_is_used_and_what_is_missing_is_told(sett
     before = host_of(settings)
     before.process([fact(offset) for offset in range(20)])
     save(before, settings)
-    with capture_logs() as said:
-        after = host_of(settings, NoLog("first", first=100))
-        assert interactions(after.process([fact(150), query(151)])) == [21]
-    truncated = [line for line in said if line["event"] == "log_truncated"]
-    assert [(line["wanted"], line["first"]) for line in truncated] == [(20, 100)]
+    log = NoLog("first", first=100)
+    assert interactions(host_of(settings, log).process([fact(150), query(151)])) == [21]
+    assert lost(log) == ["offsets 20 to 99"]
 
 
-def test_a_log_that_is_whole_is_not_called_truncated(settings: StreamSettings) -> None:
-    with capture_logs() as said:
-        host_of(settings).process([fact(0)])
-    assert not [line for line in said if line["event"] == "log_truncated"]
+def test_what_is_gone_when_a_gap_is_filled_is_told(settings: StreamSettings) -> None:
+    log = WholeLog("first", [fact(offset) for offset in range(30)])
+    host = host_of(settings, log)
+    host.process([fact(0), fact(1)])
+    log.first = 12
+    assert interactions(host.process([fact(20), query(21)])) == [2 + 8 + 1]
+    assert lost(log) == ["offsets 2 to 11"]
+
+
+def test_a_log_that_is_cut_while_it_is_read_is_told(settings: StreamSettings) -> None:
+    class Cut(WholeLog):
+        def read(self, partition: int, start: int, end: int) -> Iterator[Record]:
+            self.first = 8
+            yield from super().read(partition, start, end)
+
+    log = Cut("first", [fact(offset) for offset in range(10)])
+    host_of(settings, log).process([query(10)])
+    assert lost(log) == ["offsets 0 to 7"]
+
+
+def test_gaps_that_are_no_losses_and_a_log_that_is_whole_are_no_incident(settings: StreamSettings) -> None:
+    log = WholeLog("first", [fact(offset) for offset in range(0, 20, 2)])  # as markers of transactions leave it
+    host = host_of(settings, log)
+    host.process([fact(0), fact(10)])
+    host.process([fact(18)])
+    assert log.incidents.open() == []
+
+
+# -- a fault costs one graph ----------------------------------------------------------------------------------------
+
+
+def test_a_graph_whose_bundle_cannot_be_used_is_set_aside_and_the_others_go_on(settings: StreamSettings) -> None:
+    other = neighbour(settings)
+    spoil_bundle(settings, "g")
+    log = WholeLog("first")
+    host = host_of(settings, log)
+    results = host.process([fact(0), fact(1, key=other), query(2), query(3, key=other)])
+    assert [one.arrival.source.offset for one in answered_by(results)] == [3]
+    assert [result.counts["waiting"] for result in results if result.graph == "g"] == [2]
+    assert not [one for result in results for one in result.rejected], "its queries wait too"
+    (incident,) = log.incidents.open()
+    assert (incident.graph, incident.kind) == ("g", IncidentKind.BAD_ARTIFACT) and "checksum" in incident.detail
+    capture = host.capture()
+    assert capture.positions == {HERE: 4} and capture.waiting == {HERE: 0}
+
+
+@pytest.mark.parametrize(
+    ("break_", "kind", "detail"),
+    [
+        ("encoder", IncidentKind.BAD_ARTIFACT, "no such encoder"),
+        ("before", IncidentKind.BAD_ARTIFACT, "names no version"),
+        ("store", IncidentKind.UNREACHABLE, "ClientError"),
+        ("log", IncidentKind.UNREACHABLE, "nothing came"),
+        ("mistake", IncidentKind.FAILED, "KeyError"),
+    ],
+)
+def test_whatever_keeps_a_graph_from_loading_is_told_as_what_it_is(
+    settings: StreamSettings, monkeypatch: pytest.MonkeyPatch, break_: str, kind: IncidentKind, detail: str
+) -> None:
+    log = WholeLog("first")
+    host = host_of(settings, log)
+    if break_ == "encoder":
+
+        def no_encoder(*_: Any, **__: Any) -> None:
+            raise InputError("no such encoder; install it")
+
+        monkeypatch.setattr(loader, "load_encoder", no_encoder)
+    elif break_ == "before":
+        write_document(f"{settings.models}/g/present.json", {"version": "v1", "before": None})
+    elif break_ == "store":
+        monkeypatch.setattr(LocalFileSystem, "cat_file", failing(type("ClientError", (Exception,), {})("SlowDown")))
+    elif break_ == "log":
+        log.fails = AdatkgError("nothing came for 60 s")
+    else:
+        monkeypatch.setattr(Loader, "begin", failing(KeyError("entities")))
+    (result,) = host.process([fact(0), query(1)])
+    assert result.counts["waiting"] == 2 and not result.rejected
+    (incident,) = log.incidents.open()
+    assert (incident.graph, incident.kind) == ("g", kind) and detail in incident.detail
+    assert incident.next_try is not None and incident.next_try > incident.since
+
+
+@pytest.mark.parametrize("lacks", ["pending", "entities", "watermark", "wrong type"])
+def test_a_snapshot_that_lacks_something_is_passed_over_for_the_log(settings: StreamSettings, lacks: str) -> None:
+    host = host_of(settings)
+    host.process([fact(offset) for offset in range(5)])
+    (state,) = host.capture().states
+    tensors, meta = dict(state.snapshot.tensors), dict(state.snapshot.meta)
+    if lacks == "pending":
+        del tensors["pending"]
+    elif lacks == "wrong type":
+        meta["entities"] = 7
+    else:
+        del meta[lacks]
+    Loader(settings, Replica()).save(replace(state, snapshot=Snapshot(tensors, meta)))
+    log = WholeLog("first", [fact(offset) for offset in range(5)])
+    assert interactions(host_of(settings, log).process([query(5)])) == [5] and log.incidents.open() == []
+
+
+def test_a_batch_that_fails_costs_the_state_of_its_graph_and_nothing_else(
+    settings: StreamSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = neighbour(settings)
+    log = WholeLog("first")
+    host = host_of(settings, log)
+    host.process([fact(0), fact(1, key=other)])
+    failing_graph = host.find("g")
+    assert failing_graph is not None
+    monkeypatch.setattr(failing_graph.graph, "apply", failing(RuntimeError("halfway")))
+    results = host.process([fact(2), query(3, key=other)])
+    assert len(answered_by(results)) == 1 and host.find("g") is None
+    assert [(one.graph, one.kind, one.detail) for one in log.incidents.open()] == [
+        ("g", IncidentKind.FAILED, "RuntimeError: halfway")
+    ]
+    capture = host.capture()
+    assert [state.graph for state in capture.states] == [other.decode()] and capture.waiting == {HERE: 2}
+
+
+def test_two_groups_do_not_take_each_others_snapshots(settings: StreamSettings) -> None:
+    first = host_of(settings)
+    first.process([fact(offset) for offset in range(5)])
+    save(first, settings)
+    apart = replace(settings, group="another")
+    log = WholeLog("first", [fact(offset) for offset in range(5)])
+    host = host_of(apart, log)
+    assert len(answered_by(host.process([query(0), query(1)]))) == 2, "nobody of this group has answered these"
+    save(host, apart)
+    assert sorted(path.name for path in Path(settings.snapshots).iterdir()) == ["@another", "g"]
+    assert interactions(host_of(settings).process([query(5)])) == [5]
+
+
+def neighbour(settings: StreamSettings) -> bytes:
+    """Another graph of the same partition, with a model."""
+    name = next(name for i in range(100) if partition_of(name := f"n{i}", PARTITIONS) == HERE)
+    store = ModelStore(settings.models)
+    store.put(name, Bundle(shared_model("default"), GRAPH.relations, (), "v1"), None)
+    store.make_present(name, "v1")
+    return name.encode()
+
+
+def spoil_bundle(settings: StreamSettings, graph: str) -> Path:
+    place = Path(settings.models) / graph / "bundles" / "v1" / "meta.json"
+    place.write_bytes(place.read_bytes().replace(b"version", b"Version", 1))
+    return place
+
+
+def failing(problem: Exception) -> Any:
+    def fail(*_: Any, **__: Any) -> None:
+        raise problem
+
+    return fail
+
+
+def lost(log: NoLog) -> list[str]:
+    """Which offsets are told to be gone."""
+    found = [one.detail for one in log.incidents.open() if one.kind == IncidentKind.RECORDS_LOST]
+    return [detail[detail.index("offsets") : detail.index(" are no longer")] for detail in found]

@@ -181,3 +181,14 @@ def test_an_event_that_was_put_back_unchanged_says_why_it_was_refused() -> None:
         assert [one.arrival.again for one in intake.next_batch()] == [None, "unknown-relation", None]
 
     run(scenario)
+
+
+def test_the_lag_is_known_before_the_first_event_is_taken_in_and_only_of_our_partitions() -> None:
+    intake = Intake(StreamSettings(), NoFlow(lambda partition: 10))
+    intake.assigned([0, 1])
+    assert intake.lags() == {} and intake.lag() is None and intake.reached() == {0: None, 1: None}
+    intake.begin_at(0, 4)
+    intake.begin_at(2, 4)
+    assert intake.lags() == {0: 6} and intake.reached() == {0: 4, 1: None}
+    intake.begin_at(0, 9)
+    assert intake.lags() == {0: 6}, "what was taken in since counts"

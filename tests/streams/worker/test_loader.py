@@ -31,7 +31,7 @@ def kept(settings: StreamSettings) -> list[int]:
 
 def begin(loader: Loader, end: int) -> tuple[LiveGraph, int]:
     """The graph as it is loaded when its log reaches so far."""
-    begun = loader.begin("g", LOG, (0, end), end)
+    begun = loader.begin("g", LOG, end, end)
     assert begun is not None
     return begun
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,6 +15,7 @@ from adatkg_core.errors import InputError
 from adatkg_core.evaluation import LoggedEvent, answer_log
 from adatkg_core.events import Source
 from adatkg_core.storage import Bundle, ModelStore
+from streams.worker import IncidentKind, graph_host
 from tests.support.fake_worker import GRAPH, HERE, settings_with_model
 from tests.support.running_system import assert_same_answer
 from tests.support.small_graph import small_config, small_model
@@ -151,6 +153,50 @@ def test_a_worker_without_snapshots_walks_through_all_versions_of_the_log(start:
     assert len(late.versions()) == 5, "what stands before was answered by others"
     assert_same_answers(late.answers(), {offset: answering.answers()[offset] for offset in late.answers()})
     assert answering.letters() == [("62", "unknown-model")] and late.letters() == []
+
+
+def test_a_graph_far_behind_that_comes_to_a_model_event_answers_what_waited_with_that_version(
+    start: Start, log: KeptLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph_host, "NEAR", 4)
+    log.mixed(20)
+    log.append(MODEL.format("v2").encode())
+    log.mixed(20)
+    scene = start(31)
+    scene.deliver()
+    waiting = scene.parts.host.next_waiting()
+    assert waiting is not None and scene.parts.host.capture().waiting == {HERE: 31}
+    asyncio.run(scene.parts.recovery.bring_back(waiting))
+    scene.attend()
+    assert set(scene.versions().values()) == {"v2"} and scene.parts.host.capture().waiting == {}
+    assert_same_answers(scene.answers(), {offset: one for offset, one in offline(scene).items() if offset >= 31})
+
+
+def test_a_version_that_cannot_be_read_is_an_incident_of_its_graph_until_it_is_restored(
+    start: Start, log: KeptLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = start()
+    place = Path(scene.store.url) / "g" / "bundles" / "v2" / "meta.json"
+    sound, told = place.read_bytes(), list[Any]()
+    place.write_bytes(sound.replace(b"version", b"Version", 1))
+    report = scene.parts.incidents.report
+
+    def told_and_restored(*incident: Any) -> None:
+        report(*incident)
+        told.append([(one.graph, one.kind) for one in scene.parts.incidents.open()])
+        place.write_bytes(sound)
+
+    monkeypatch.setattr(scene.parts.incidents, "report", told_and_restored)
+    log.mixed(10)
+    log.append(MODEL.format("v2").encode())
+    log.mixed(10)
+    scene.deliver()
+    capture = scene.parts.host.capture()
+    assert (capture.positions, capture.waiting) == ({HERE: 21}, {HERE: 10}), "others go on, and it comes again"
+    scene.attend()
+    assert told == [[("g", IncidentKind.BAD_ARTIFACT)]] and scene.parts.incidents.open() == []
+    assert list(scene.versions().values()) == ["v1"] * 5 + ["v2"] * 5
+    assert_same_answers(scene.answers(), offline(scene))
 
 
 def test_a_log_without_model_events_and_a_store_that_names_no_first_version_work_as_before(

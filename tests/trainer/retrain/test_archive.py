@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from safetensors import torch as safetensors_torch
 from structlog.testing import capture_logs
 
 from adatkg_core.clock import Clock
@@ -15,6 +18,7 @@ from adatkg_core.datasets import synthesize
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.events import Fact
 from adatkg_core.messages import encode_fact, encode_query, encode_tick
+from adatkg_core.storage import read_artifact
 from streams.kafka import ORIGIN, Connection, Record, open_log, partition_of
 from tests.support.running_system import World
 from tests.support.small_graph import fresh_engine
@@ -261,6 +265,54 @@ def test_damage_that_comes_while_it_is_open_is_mended_by_the_next_update(tmp_pat
         archive.dataset()
     archive.update(log, 0, DAYS)
     assert named(archive.dataset()) == named(WORLD)
+
+
+def test_a_segment_for_which_there_is_no_room_loses_and_repeats_nothing(
+    tmp_path: Path, short: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = MemoryLog(messages(WORLD, 0, 20))
+    archive = Archive(tmp_path, GRAPH)
+    archive.update(log, 0, DAYS)
+    log.append(messages(WORLD, 20))
+    save, room = safetensors_torch.save_file, iter([True, False])
+
+    def full(tensors: Any, path: Path) -> None:
+        if not next(room):
+            path.write_bytes(b"part")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save(tensors, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(safetensors_torch, "save_file", full)
+        with pytest.raises(AdatkgError, match="No space left on device"):
+            archive.update(log, 0, DAYS)
+    assert not [name for name in segments(tmp_path) if name.startswith(".")], "what is half written is removed"
+    archive.update(log, 0, DAYS)
+    assert named(archive.dataset()) == named(WORLD) == named(Archive(tmp_path, GRAPH).dataset())
+
+
+def test_a_read_that_fails_for_a_moment_removes_no_segment(
+    tmp_path: Path, short: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = MemoryLog(messages(WORLD))
+    archive = Archive(tmp_path, GRAPH)
+    archive.update(log, 0, DAYS)
+    before = segments(tmp_path)
+    archive._sound = False  # as after an update that failed
+    read, reads = read_artifact, iter([True, False])
+
+    def flaky(*arguments: Any) -> Any:
+        if not next(reads):
+            raise AdatkgError("the store fails (TimeoutError)")
+        return read(*arguments)
+
+    log.first = 150  # what is gone from the log is only in the archive
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "read_artifact", flaky)
+        with pytest.raises(AdatkgError, match="TimeoutError"):
+            archive.update(log, 0, DAYS)
+    archive.update(log, 0, DAYS)
+    assert segments(tmp_path) == before and named(archive.dataset()) == named(WORLD)
 
 
 def test_another_log_under_the_same_name_is_refused(tmp_path: Path) -> None:
