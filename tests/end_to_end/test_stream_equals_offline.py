@@ -132,7 +132,7 @@ def test_the_pages_of_a_worker_tell_how_it_is(world: World) -> None:
     world.publish([*events, ("g", b"rubbish")])
     world.await_answers(ids_of(events))
     world.await_dead_letters(1)
-    assert worker.page("/health") == (200, b'{"status":"ok"}')
+    assert worker.page("/health") == (200, b'{"status":"ok","incidents":[]}')
     assert worker.page("/ready") == (200, b'{"ready":true}')
     queries = len(ids_of(events))
     assert worker.metric('adatkg_predictions_total{graph="g"}') == queries

@@ -21,6 +21,7 @@ ALLOWED = {
     "adatkg_core/storage/model_store.py": "a note says when a bundle was made",
     "adatkg_core/storage/artifact.py": "the age of what a dead writer left, against the file's own time",
     "streams/kafka/producer.py": "Kafka wants the time of a record",
+    "streams/worker/incident.py": "since when something is wrong, as it is shown",
     "streams/dashboard/feed.py": "samples are shown by the time of day",
     "streams/dashboard/live_api.py": "when the worker was started, as it is shown",
     "adatkg/demo/conductor.py": "which lines of a log are of this run",
