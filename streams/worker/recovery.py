@@ -132,12 +132,14 @@ class Recovery:
         closing = ExitStack()
         reader: LogReader | None = None
         began = end = None
+        applied = 0
         try:
             while (offsets := await self._device.run(self._host.next_range, waiting, SLICE)) is not None:
                 if reader is None:
                     reader = await self._in_files(closing.enter_context, self._catch_up.open())
                 assert waiting.hosted is not None
                 arrivals = await self._in_files(self._read, reader, waiting.hosted, *offsets)
+                applied += len(arrivals)
                 for start in range(0, len(arrivals), self._batch_events):
                     some = arrivals[start : start + self._batch_events]
                     await self._turn(partial(self._host.follow, waiting, some, some[-1].source.offset + 1))
@@ -145,7 +147,8 @@ class Recovery:
                     return  # the worker ends
                 began, end = offsets[0] if began is None else began, offsets[1]
             if began is not None:
-                log.info("caught_up", partition=waiting.partition, start=began, end=end, graph=waiting.name)
+                place = {"partition": waiting.partition, "start": began, "end": end}
+                log.info("caught_up", graph=waiting.name, applied=applied, **place)
         finally:
             if reader is not None:
                 await self._in_files(closing.close)

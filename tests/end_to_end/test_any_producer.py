@@ -134,4 +134,4 @@ def test_only_what_is_committed_counts_and_marks_of_transactions_are_no_gaps(wor
     again = world.start_worker()
     publish(librdkafka(world), world, [(graph, query("last"))])
     assert world.await_answers(["last"])["last"][0]["interactions"] == 27
-    assert all(line["applied"] == 0 for line in again.said("caught_up"))
+    assert sum(line["applied"] for line in again.said("caught_up")) <= 1, "at most the query that came last"

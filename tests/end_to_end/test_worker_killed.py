@@ -75,7 +75,8 @@ def test_a_restart_costs_a_snapshot_and_the_tail_of_the_log(world: World) -> Non
     world.await_answers([f"g-more-{side}" for side in "osn"])
     loaded = again.said("graph_loaded")[0]
     assert loaded["snapshot"] >= world.end_of("g") - len(more) - tail
-    assert sum(line["applied"] for line in again.said("caught_up")) <= tail
+    # What came while a quiet graph was being loaded is taken from the log, like what came before it.
+    assert sum(line["applied"] for line in again.said("caught_up")) <= tail + len(more)
 
 
 def test_a_worker_told_to_stop_saves_everything_and_leaves(world: World) -> None:
@@ -91,5 +92,6 @@ def test_a_worker_told_to_stop_saves_everything_and_leaves(world: World) -> None
     again = world.start_worker()
     world.publish(list(stream_of(GRAPH, "g", slice(0, 1))))
     until(lambda: bool(again.said("graph_loaded")), "the graph is loaded")
-    assert not again.said("caught_up"), "offsets were committed, so there is nothing to catch up with"
+    behind = [line for line in again.said("caught_up") if line["start"] < len(events)]
+    assert not behind, "offsets were committed, so there is nothing to catch up with"
     assert again.said("graph_loaded")[0]["snapshot"] == len(events)
