@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from adatkg_core.evidence import name_groups, transitions, two_hops, windows
+from adatkg_core.evidence import compiled, name_groups, transitions, two_hops, windows
 from adatkg_core.evidence.questions import Questions
-from adatkg_core.state import GraphState, rank_in_group
+from adatkg_core.state import GraphState, distinct_places, rank_in_group
 
 FEATURES = two_hops.FEATURES + name_groups.FEATURES + windows.FEATURES
 
@@ -63,13 +63,39 @@ class Evidence:
         rows, n = self.questions.subject.shape[0], self.questions.n
         worth = self.hops.by_query[0].new_zeros(rows, n)
         for plane in (*self.hops.worth(), *self.groups.worth()):
-            worth.addcmul_(plane, 1 / plane.amax(1, keepdim=True).clamp(min=1e-9))
+            worth += plane * (1 / plane.amax(1, keepdim=True).clamp(min=1e-9))  # two roundings, on every device
         place, seen = self.groups.place, self.seen[self.groups.place % n]
         for plane in self.groups.inside:
             value, query = plane[place], place // n
             largest = worth.new_zeros(rows).scatter_reduce_(0, query[seen], value[seen], "amax").clamp_(min=1e-9)
             worth.view(-1)[place] += (value * (1 / largest)[query]).clamp_(max=1)
         return worth
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The candidates of some queries, all that their subjects have met and those proposed, in rows."""
+
+    place: Tensor  # [U] flat places query * n + candidate, each once
+    entry: Tensor  # [M] the row of each slot that the subjects have in the table of pairs
+    features: Tensor  # [U, FEATURES]
+
+
+def gather_evidence(state: GraphState, questions: Questions, most: int) -> Gathered:
+    """What there is to say about queries of one time, with `most` proposals for each."""
+    if state.device.type == "cpu":
+        return Gathered(*compiled.gather(state, questions, most))
+    return gather_by_planes(state, questions, most)
+
+
+def gather_by_planes(state: GraphState, questions: Questions, most: int) -> Gathered:
+    """The same with whole planes [B, n] in tensor operations, for any device."""
+    evidence = read_evidence(state, questions)
+    owner, slot = state.pair_table.slots(state, questions.subject)
+    seen = owner * questions.n + state.tensors["pair_other"][slot]
+    known = torch.cat((seen, evidence.places(most)))
+    place, number = distinct_places(known, questions.subject.shape[0] * questions.n)
+    return Gathered(place, number[seen], evidence.at(place, number))
 
 
 def read_evidence(state: GraphState, questions: Questions) -> Evidence:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -30,10 +31,15 @@ class Questions:
 
 def decayed(stored: Tensor, last: Tensor, time: int, span: float) -> Tensor:
     """Counts [M] as stored at the times `last` [M], as they are at `time`; equal ages decay by equal bits."""
-    ages = torch.arange(OLDEST, device=stored.device)
-    share = torch.exp(-ages / span)
+    return stored * shares_left(span, stored.device)[(time - last.long()).clamp(0, OLDEST - 1)]
+
+
+@cache
+def shares_left(span: float, device: torch.device) -> Tensor:
+    """What is left of a count at each age [OLDEST]."""
+    share = torch.exp(-torch.arange(OLDEST, device=device) / span)
     share[-1] = 0
-    return stored * share[(time - last.long()).clamp(0, OLDEST - 1)]
+    return share
 
 
 def damped(count: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ an entity, and the second step of cn and like is taken from the `hops` closest p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -82,7 +83,7 @@ def read(state: GraphState, questions: Questions) -> TwoHops:
     reached, via, far_slow, far_fast = reached[inside], via[inside], far_slow[inside], far_fast[inside]
     rarity = _rarity(state, partner)
     place = owner[via] * n + reached
-    thin = rarity.sqrt()
+    thin = thinned(state.partner_table.max_slots, partner.device)[state.tensors["partner_fill"][partner]]
     friends = _plane(size, place, (share * thin)[via] * far_slow)
     quick_friends = _plane(size, place, (quick_share * thin)[via] * far_fast)
     common = _plane(size, place, (close * rarity)[via] * far_slow)
@@ -156,6 +157,12 @@ def _weight(state: GraphState, table: PagedTable, speed: str, slot: Tensor, time
 
 def _rarity(state: GraphState, entity: Tensor) -> Tensor:
     return 1 / (1 + state.tensors["partner_fill"][entity].float())
+
+
+@cache
+def thinned(most: int, device: torch.device) -> Tensor:
+    """sqrt(w_x) by the number of x's partners, which is at most `most`: looked up, so that every way has the same."""
+    return (1 / torch.arange(1, most + 2, dtype=torch.float64, device=device).sqrt()).float()
 
 
 def _shares(weight: Tensor, owner: Tensor, rows: int) -> Tensor:

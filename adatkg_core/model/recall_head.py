@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from adatkg_core.evidence import FEATURES as EVIDENCE_FEATURES
-from adatkg_core.evidence import TRANSITION_FEATURES, Evidence, Questions, follow, lift_of, read_evidence
+from adatkg_core.evidence import TRANSITION_FEATURES, Gathered, Questions, follow, gather_evidence, lift_of
 from adatkg_core.model.recall_view import FarEnd, RecallView
 from adatkg_core.settings import RecallConfig
 from adatkg_core.state import GraphState, PagedTable, Slots, distinct_places
@@ -126,35 +126,35 @@ class Recall(nn.Module):
         slots = state.pair_table.read(state, questions.subject, questions.time)
         asked = context.relation[slots.owner]
         exact = (slots.relation == asked).float()
-        evidence = read_evidence(state, questions) if self.config.evidence else None
-        seen = slots.owner * context.n + slots.other
-        known = seen if evidence is None else torch.cat((seen, evidence.places(self.config.proposals)))
-        place, number = distinct_places(known, questions.subject.shape[0] * context.n)
-        entry = number[seen]
+        gathered = gather_evidence(state, questions, self.config.proposals) if self.config.evidence else None
+        if gathered is None:
+            seen = slots.owner * context.n + slots.other
+            place, number = distinct_places(seen, questions.subject.shape[0] * context.n)
+            entry = number[seen]
+        else:
+            place, entry = gathered.place, gathered.entry
         lively = torch.stack((slots.fast, slots.slow), 1)  # [M, 2]
         near = self.similarity[asked, slots.relation].unsqueeze(1)
         affinity = context.affinity[context.kind[slots.owner], slots.relation]  # [M, heads]
         exactly = torch.stack(_counted(slots), 1) * exact.unsqueeze(1)  # one slot at most, so a sum is a copy
         # How long what another relation says holds: by slow counts, by fast ones, and by the age of its latest fact.
-        kernels = (slots.slow, slots.fast, 1 / (1 + slots.age))[: 2 if evidence is None else 3]
+        kernels = (slots.slow, slots.fast, 1 / (1 + slots.age))[: 2 if gathered is None else 3]
         told = [affinity * kernel.unsqueeze(1) for kernel in kernels]
         columns = torch.cat((exactly, slots.count.unsqueeze(1), lively, near * lively, *told), 1)
         total = columns.new_zeros(place.shape[0], columns.shape[1]).index_add(0, entry, columns)
         latest = columns.new_zeros(place.shape[0]).scatter_reduce(0, entry, 1 / (1 + slots.age), "amax")
         exact_part, rest = total[:, :BASE_FEATURES], torch.log1p(total[:, BASE_FEATURES:])
-        wider = () if evidence is None else self._wider(state, evidence, slots, place, number)
+        wider = () if gathered is None else self._wider(state, questions, gathered, slots)
         features = torch.cat((exact_part, rest, latest.unsqueeze(1), *wider, context.of(place)), 1)
         return place, self.own(features).squeeze(1)
 
     def _wider(
-        self, state: GraphState, evidence: Evidence, slots: Slots, place: Tensor, number: Tensor
+        self, state: GraphState, questions: Questions, gathered: Gathered, slots: Slots
     ) -> tuple[Tensor, Tensor]:
-        """The wider evidence at the places, and what the relations seen there say about the one asked."""
-        questions = evidence.questions
+        """The wider evidence in rows, and what the relations seen there say about the one asked."""
         with torch.no_grad():
             lift = lift_of(state, questions.kinds)[questions.kind[slots.owner], slots.relation]
-            entry = number[slots.owner * questions.n + slots.other]
-            return evidence.at(place, number), follow(lift, slots, entry, place.shape[0])
+            return gathered.features, follow(lift, slots, gathered.entry, gathered.place.shape[0])
 
     def _cold(
         self, state: GraphState, subject: Tensor, time: int, context: _Context, cold: Tensor, newcomer: Tensor

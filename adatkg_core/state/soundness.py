@@ -9,7 +9,9 @@ from torch import Tensor
 
 from adatkg_core.state.recurrence_tables import PAGE
 
-_OF_RELATIONS = ("pair", "group_fact", "role_fact")  # tables whose slots name a relation; in others both are entities
+# Tables whose slots name something else than entities: a relation before an entity; roles, which may be one more.
+_OF_RELATIONS = ("pair", "group_fact", "role_fact")
+_OF_ROLES = ("inside",)
 
 
 def why_unsound(
@@ -17,12 +19,12 @@ def why_unsound(
 ) -> str | None:
     """What in these tensors, whose shapes and types are right, leads outside them; None if nothing does.
 
-    A wrong row would be read as somebody else's, or end the process that has the device.
+    A wrong row would be read as somebody else's, or lie outside the memory that compiled code may read.
     """
-    both = 2 * n_relations
+    both, rows = 2 * n_relations, max(entities, 1)
     bounds = {
         "ring_relation": (0, both),
-        "ring_other": (0, max(entities, 1)),
+        "ring_other": (0, rows),
         "cluster": (0, codes),
         "group": (-1, entities + 1),
         "role": (-1, entities + 1),
@@ -31,8 +33,9 @@ def why_unsound(
     }
     for table in pages:
         bounds[f"{table}_pages"] = (-1, pages[table])
-        bounds[f"{table}_relation"] = (0, both if table in _OF_RELATIONS else max(both, entities + 1))
-        bounds[f"{table}_other"] = (0, max(both, entities + 1))
+        named = rows + 1 if table in _OF_ROLES else rows
+        bounds[f"{table}_relation"] = (0, both if table in _OF_RELATIONS else named)
+        bounds[f"{table}_other"] = (0, named)
     for name, (least, end) in bounds.items():
         tensor = tensors.get(name)
         if tensor is not None and tensor.numel() and not least <= int(tensor.min()) <= int(tensor.max()) < end:

@@ -54,7 +54,8 @@ class Session:
         cache = folder / "cache"
         cache.mkdir()
         ensure_jars()
-        (cache / "kafka").symlink_to(default_cache() / "kafka")
+        for shared in ("kafka", "compiled"):  # the same for everyone, and seconds or a download away
+            (cache / shared).symlink_to(default_cache() / shared)
         self._ports = {port: choose_port("127.0.0.1") for port in (_KAFKA, _WEB, _OTHER_WEB)}
         self._env = {name: value for name, value in os.environ.items() if not name.startswith("ADATKG_")}
         self._env |= {
