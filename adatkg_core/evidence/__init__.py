@@ -5,8 +5,13 @@ queries. Nothing here is learned. Sums are made of sums, products, quotients and
 is the same wherever in a batch an element stands, so that a batch cannot tip a choice.
 """
 
-from adatkg_core.evidence.all_families import FEATURES, Gathered, gather_evidence, observe_evidence
-from adatkg_core.evidence.compiled import prepare
+from adatkg_core.evidence.all_families import (
+    FEATURES,
+    Gathered,
+    compile_evidence,
+    gather_evidence,
+    observe_evidence,
+)
 from adatkg_core.evidence.questions import Questions
 from adatkg_core.evidence.transitions import FEATURES as TRANSITION_FEATURES
 from adatkg_core.evidence.transitions import follow, lift_of
@@ -16,9 +21,9 @@ __all__ = [
     "TRANSITION_FEATURES",
     "Gathered",
     "Questions",
+    "compile_evidence",
     "follow",
     "gather_evidence",
     "lift_of",
     "observe_evidence",
-    "prepare",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from adatkg_core.evidence import compiled, name_groups, transitions, two_hops, windows
+from adatkg_core.evidence import name_groups, transitions, two_hops, windows
 from adatkg_core.evidence.questions import Questions
 from adatkg_core.state import GraphState, distinct_places, rank_in_group
 
@@ -83,9 +83,18 @@ class Gathered:
 
 def gather_evidence(state: GraphState, questions: Questions, most: int) -> Gathered:
     """What there is to say about queries of one time, with `most` proposals for each."""
-    if state.device.type == "cpu":
-        return Gathered(*compiled.gather(state, questions, most))
-    return gather_by_planes(state, questions, most)
+    if state.device.type != "cpu":
+        return gather_by_planes(state, questions, most)
+    from adatkg_core.evidence.compiled import gather  # not at the top: numba takes half a second
+
+    return Gathered(*gather(state, questions, most))
+
+
+def compile_evidence() -> None:
+    """Have everything compiled, which takes seconds once on a machine, before anybody waits for it."""
+    from adatkg_core.evidence.compiled import prepare
+
+    prepare()
 
 
 def gather_by_planes(state: GraphState, questions: Questions, most: int) -> Gathered:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
+from adatkg_core.evidence import compile_evidence
 from streams.worker.batch import BatchResult
 from streams.worker.checkpoint import Checkpointer
 from streams.worker.device import DeviceThread
@@ -43,6 +44,7 @@ class Worker:
     async def run(self) -> None:
         """Process batches until stopped."""
         await self._publisher.start()
+        await self.device.run(compile_evidence)  # before anybody waits for an answer
         while True:
             self._beat = time.monotonic()
             await self._intake.wait()
