@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _FORK = multiprocessing.get_context("forkserver")
-_FORK.set_forkserver_preload(["adatkg.main", "streams.service", "tests.support.compiled_ahead"])  # torch, Faust: seconds
+_FORK.set_forkserver_preload(["adatkg.main", "streams.service", "tests.support.compiled_ahead"])  # these take seconds
 
 
 class Preloaded:
