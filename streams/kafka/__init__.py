@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Topics,
         ensure_topics,
         event_log,
+        find_topics,
         topics_from,
         unreachable,
     )
@@ -64,6 +65,7 @@ _HOME = {
         "Topics",
         "ensure_topics",
         "event_log",
+        "find_topics",
         "topics_from",
         "unreachable",
     ),
@@ -87,6 +89,7 @@ __all__ = [
     "connection_from",
     "ensure_topics",
     "event_log",
+    "find_topics",
     "header",
     "open_log",
     "origin_of",
