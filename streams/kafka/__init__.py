@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from streams.kafka.connection import Connection, connection_from
     from streams.kafka.entry_check import check_entry, try_entry
     from streams.kafka.headers import ORIGIN, header, origin_of, with_origin
-    from streams.kafka.log_reader import LogReader, Record, open_log, rewind_group
+    from streams.kafka.log_reader import LogReader, Record, open_log
     from streams.kafka.origins import Origins
     from streams.kafka.partitions import partition_of
     from streams.kafka.producer import Message, Producer
@@ -50,7 +50,6 @@ _HOME = {
         "LogReader",
         "Record",
         "open_log",
-        "rewind_group",
     ),
     "streams.kafka.origins": ("Origins",),
     "streams.kafka.partitions": ("partition_of",),
@@ -94,7 +93,6 @@ __all__ = [
     "open_log",
     "origin_of",
     "partition_of",
-    "rewind_group",
     "topics_from",
     "try_entry",
     "unreachable",
