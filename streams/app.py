@@ -109,9 +109,12 @@ class _FaustFlow:
 
     def highwater(self, partition: int) -> int | None:
         """As Faust has heard, or as the log was seen to end before Faust has heard anything."""
-        offset: int | None = self._app.consumer.highwater(TP(self._topic, partition)) if self._app.consumer else None
         seen = self.watch.end(partition) if self.watch else None
-        return seen if offset is None else offset
+        try:
+            offset = self._app.consumer.highwater(TP(self._topic, partition)) if self._app.consumer else None
+        except AssertionError:  # so the client says that a rebalance has just taken it away, which we hear later
+            return seen
+        return seen if offset is None else int(offset)
 
     def begin(self, partition: int) -> int | None:
         """Where a partition is read from after it was assigned, as far as that is known."""
