@@ -15,15 +15,13 @@ from typing import Any
 
 import faust
 import structlog
-from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
-from faust.transport.drivers.aiokafka import Consumer as FaustConsumer
-from faust.transport.drivers.aiokafka import Transport as FaustTransport
 from faust.types import TP
 from faust.web import Request, Response, View
 
 from adatkg_core.runtime import Retry
 from streams.dashboard import Dashboard, Feed
-from streams.kafka import Connection, Producer, Topics
+from streams.kafka import Connection, EventLog, Producer, Topics
+from streams.own_log_consumer import OwnLogTransport
 from streams.settings import StreamSettings
 from streams.worker import (
     CONTENT_TYPE,
@@ -62,11 +60,11 @@ def create_app(
     """
     replica = Replica(settings.replica, settings.replicas)
     group = f"{settings.group}-{replica.name}" if replica.name else settings.group
-    app = _faust_app(group, settings, connection)
 
     metrics, device, retry = Metrics(), DeviceThread(), Retry("loading_failed")
     incidents = Incidents(metrics.count_incident)
     loader, catch_up = Loader(settings, replica), CatchUp(connection, topics, retry, incidents)
+    app = _faust_app(group, settings, connection, lambda: catch_up.log)
     host = GraphHost(loader, catch_up, replica, retry)
     inspector = Inspector(host, device)
     flow = _FaustFlow(app, topics)
@@ -75,7 +73,7 @@ def create_app(
     producer = Producer(connection, partial(undeliverable, topics))
     publisher = Publisher(topics, producer, metrics, [feed.take] if feed else [])
     checkpointer = Checkpointer(settings, device, host, loader, publisher, metrics, incidents, flow.commit)
-    worker = Worker(intake, device, host, publisher, checkpointer)
+    worker = Worker(intake, device, host, publisher, checkpointer, lambda: log_watch.look())
     watch(lambda: worker.stalled)
     recovery = Recovery(loader, host, catch_up, device, worker.process_beside, settings.batch_events)
 
@@ -84,8 +82,9 @@ def create_app(
         for partition, offset in starts.items():
             await flow.commit(partition, offset)
 
-    flow.watch = LogWatch(connection, topics, incidents, intake.reached, abandon)
+    flow.watch = log_watch = LogWatch(connection, topics, incidents, intake.reached, abandon, lambda: catch_up.known)
     swap = ModelSwap(connection, topics, loader, host, worker, metrics, settings.batch_events)
+    log_watch.on_models_remade = swap.hear_anew
     dashboard: Dashboard | None = None
     if feed is not None:
         dashboard = Dashboard(settings, group, connection, topics, inspector, feed, lambda: worker.ready)
@@ -110,9 +109,12 @@ class _FaustFlow:
 
     def highwater(self, partition: int) -> int | None:
         """As Faust has heard, or as the log was seen to end before Faust has heard anything."""
-        offset: int | None = self._app.consumer.highwater(TP(self._topic, partition)) if self._app.consumer else None
         seen = self.watch.end(partition) if self.watch else None
-        return seen if offset is None else offset
+        try:
+            offset = self._app.consumer.highwater(TP(self._topic, partition)) if self._app.consumer else None
+        except AssertionError:  # so the client says that a rebalance has just taken it away, which we hear later
+            return seen
+        return seen if offset is None else int(offset)
 
     def begin(self, partition: int) -> int | None:
         """Where a partition is read from after it was assigned, as far as that is known."""
@@ -131,27 +133,11 @@ class _FaustFlow:
         self._app.consumer.on_buffer_drop(TP(self._topic, partition))
 
 
-class _ConsumerThread(AIOKafkaConsumerThread):
-    """Reads what is committed; Faust itself does so only where it writes in transactions too."""
-
-    def _create_worker_consumer(self, transport: Any) -> Any:
-        consumer = super()._create_worker_consumer(transport)
-        consumer._isolation_level = "read_committed"
-        return consumer
-
-
-class _Consumer(FaustConsumer):
-    def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
-        return _ConsumerThread(self, loop=self.loop, beacon=self.beacon)
-
-
-class _Transport(FaustTransport):
-    Consumer = _Consumer
-
-
 class _App(faust.App):
+    event_log: Callable[[], EventLog]  # looks it up
+
     def _new_transport(self) -> Any:
-        return _Transport(self.conf.broker_consumer, self)
+        return OwnLogTransport(self.conf.broker_consumer, self)
 
 
 async def _begin_at_once(intake: Intake, flow: _FaustFlow) -> None:
@@ -163,8 +149,10 @@ async def _begin_at_once(intake: Intake, flow: _FaustFlow) -> None:
         await asyncio.sleep(1.0)
 
 
-def _faust_app(group: str, settings: StreamSettings, connection: Connection) -> faust.App:
-    return _App(
+def _faust_app(
+    group: str, settings: StreamSettings, connection: Connection, event_log: Callable[[], EventLog]
+) -> faust.App:
+    app = _App(
         group,
         broker=[f"kafka://{server}" for server in connection.servers],
         broker_credentials=_credentials(connection),
@@ -191,6 +179,8 @@ def _faust_app(group: str, settings: StreamSettings, connection: Connection) -> 
         web_router_enabled=False,  # pages of its own about tables, of which we have none
         web_tables_enabled=False,
     )
+    app.event_log = event_log
+    return app
 
 
 def _follow_partitions(app: faust.App, topics: Topics, intake: Intake, worker: Worker, recovery: Recovery) -> None:

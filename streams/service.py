@@ -15,9 +15,8 @@ import faust
 import structlog
 from aiokafka.errors import KafkaError
 
-from adatkg_core.errors import AdatkgError
 from streams.app import create_app
-from streams.kafka import Connection, Topics, rewind_group
+from streams.kafka import Connection, Topics
 from streams.settings import StreamSettings
 from streams.worker import LogRemade
 
@@ -25,11 +24,9 @@ from streams.worker import LogRemade
 # long to get it back whenever the event loop is busy.
 SWITCH = 0.0002  # seconds
 AGAIN = "ADATKG_STARTED_AGAIN"  # set for a process that has lost its brokers and waits for them
-REMADE = "ADATKG_LOG_REMADE"  # set for a process that begins with a log made anew
 LEAVE_WITHIN = 15.0  # seconds
 QUIET = 10.0  # seconds before a library's message is repeated
 PASSING = "CoordinatorNotAvailable"  # a new broker says so while it makes the topic of its groups; told if it goes on
-BEGIN_TRIES = 20  # until the other workers of the group have noticed as well
 PAUSE = 3.0  # seconds before the process starts itself anew
 LOOK_EVERY = 5.0  # seconds between looks at whether the worker is stalled
 STALLED_LOOKS = 3  # in a row: a process that was stopped for a while looks stalled once, when it goes on
@@ -45,8 +42,6 @@ def serve(settings: StreamSettings, connection: Connection, topics: Topics) -> i
     app = create_app(settings, connection, topics, _end_soon, watch_for_stalls)
     pages = f"http://{settings.web_host}:{settings.web_port}" if settings.web_port else None
     log.info("worker", group=app.conf.id, bootstrap=connection.bootstrap, models=settings.models, pages=pages)
-    if os.environ.pop(REMADE, None):
-        _begin_anew(connection, topics, app.conf.id)
     runner = faust.Worker(app, loop=loop, redirect_stdouts=False, override_logging=False, quiet=True)
     runner.spinner = None  # it writes to stdout, terminal or not
     try:
@@ -55,7 +50,6 @@ def serve(settings: StreamSettings, connection: Connection, topics: Topics) -> i
         error = end.__context__  # Faust makes an exit code of what ended it
         if isinstance(error, LogRemade):
             log.error("log_remade", problem=str(error), again_in=PAUSE)
-            os.environ[REMADE] = "1"
         elif runner._signal_stop_time is not None or not _is_passing(error):
             return int(end.code or 0)
         else:
@@ -69,18 +63,6 @@ def _is_passing(error: BaseException | None) -> bool:
     """Whether what ended Faust has to do with brokers and partitions that come and go."""
     # The client asserts so when partitions are taken away while Faust looks for its place in them.
     return isinstance(error, KafkaError) or (isinstance(error, AssertionError) and "not assigned" in str(error))
-
-
-def _begin_anew(connection: Connection, topics: Topics, group: str) -> None:
-    """What the group has committed may be of the log before; its other workers leave as this one did."""
-    for failures in range(BEGIN_TRIES):
-        try:
-            rewind_group(connection, topics.events, group)
-            return
-        except AdatkgError as error:
-            log.warning("waiting_for_group", problem=str(error), again_in=PAUSE, tries_left=BEGIN_TRIES - failures - 1)
-            time.sleep(PAUSE)
-    log.error("offsets_of_another_log", group=group, remedy="stop its workers, delete the group's offsets, start them")
 
 
 def _end_soon() -> None:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import orjson
 
 from adatkg.chaos.comparison import why_different, why_other_state
+from adatkg.chaos.eras import Mark, id_mark
 from adatkg.chaos.offline import Event, Followed, follow
 from adatkg_core.errors import AdatkgError
 from adatkg_core.storage import Bundle, Saved
@@ -32,12 +33,17 @@ class Models(Protocol):
 
 @dataclass(frozen=True)
 class GraphLog:
-    """The events of one graph, in the order of the log, and the state that was saved of it last."""
+    """The events of one graph in one log, in their order.
+
+    `id` is that of its partition of this log. In the last log there is the state that was saved of the graph last.
+    """
 
     graph: str
     partition: int
     events: Sequence[Event]
     saved: Saved | None
+    id: str = ""
+    is_last: bool = True
 
 
 @dataclass
@@ -70,13 +76,20 @@ class Verdict:
 
 
 def check(
-    logs: Sequence[GraphLog], predictions: Predictions, letters: Letters, models: Models, first: Mapping[str, str]
-) -> Verdict:
-    """Compare what was answered with what the engine says to the same logs; `first` are versions by graph."""
-    verdict = Verdict(dead_letters=len(letters))
+    logs: Sequence[GraphLog],
+    predictions: Predictions,
+    letters: Letters,
+    models: Models,
+    first: Mapping[str, str],
+    verdict: Verdict,
+) -> None:
+    """Compare what was answered with what the engine says to the same logs of one topic; add that to the verdict.
+
+    `first` are versions by graph: each log begins with them.
+    """
+    verdict.dead_letters += len(letters)
     for log in logs:
         _check_graph(log, predictions, letters, models, versions_by_log(log, letters, first[log.graph]), verdict)
-    return verdict
 
 
 def versions_by_log(log: GraphLog, letters: Letters, first: str) -> dict[int, str]:
@@ -122,8 +135,8 @@ def _tell(log: GraphLog, models: Models, versions: Mapping[int, str], verdict: V
     """What the engine says with each version; and compare the state that was saved last with that of a calm run."""
     told: dict[str, Followed] = {}
     last = log.events[-1].offset if log.events else -1
-    saved = log.saved
-    if saved is None or saved.offset <= last or versions.get(last) != saved.version:
+    saved = log.saved if log.is_last else None  # that of a log that is gone is gone with it
+    if log.is_last and (saved is None or saved.offset <= last or versions.get(last) != saved.version):
         where = "no state" if saved is None else f"offset {saved.offset} with {saved.version}"
         verdict.state_equal = False
         verdict.note(f"{log.graph}: saved last was {where}; the log ends at {last} with {versions.get(last)}")
@@ -137,8 +150,8 @@ def _tell(log: GraphLog, models: Models, versions: Mapping[int, str], verdict: V
         except AdatkgError as error:
             verdict.note(f"{log.graph}: {version} has answered and cannot be asked: {error}")
             continue
-        if start is not None and start.offset > min(own):
-            start = None  # it stands beyond what this version has answered: the log from its beginning gives the same
+        if start is not None and (start.log not in ("", log.id) or start.offset > min(own)):
+            start = None  # it is of another log, or stands beyond what this version has answered here
         told[version] = follow(bundle, start, log.events, own, end)
         if saved is not None and is_final and (problem := why_other_state(saved.snapshot, told[version].snapshot)):
             verdict.state_equal = False
@@ -181,11 +194,12 @@ def _check_query(
         verdict.repeated += 1
 
 
-def answers_of(bodies: Sequence[bytes]) -> dict[Place, list[dict[str, Any]]]:
-    """Predictions by the place of their query."""
-    found: dict[Place, list[dict[str, Any]]] = {}
+def answers_of(bodies: Sequence[bytes]) -> dict[tuple[Place, Mark], list[dict[str, Any]]]:
+    """Predictions by the place and the mark of their query."""
+    found: dict[tuple[Place, Mark], list[dict[str, Any]]] = {}
     for body in bodies:
         prediction = orjson.loads(body)
         source = prediction["source"]
-        found.setdefault((source["partition"], source["offset"]), []).append(prediction)
+        place = source["partition"], source["offset"]
+        found.setdefault((place, id_mark(prediction["query"]["id"])), []).append(prediction)
     return found

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import torch
 
-from adatkg.chaos.checker import Place, Verdict, answers_of
-from adatkg.chaos.evidence import gather, judge, letters_of
+from adatkg.chaos.checker import Verdict
+from adatkg.chaos.evidence import gather, judge
 from adatkg.chaos.faults import KINDS, lane_of, strike
 from adatkg.chaos.first_models import FIRST, add_models, generate
 from adatkg.chaos.messages import Messages
 from adatkg.chaos.schedule import Fault, schedule
 from adatkg.chaos.snapshots import newest_states
 from adatkg.chaos.system import CONFIG, System
-from adatkg.chaos.topics import Follower
+from adatkg.chaos.watch import Awaited, Watch
 from adatkg_core.errors import AdatkgError
 from adatkg_core.runtime import Stop
 
@@ -79,12 +79,12 @@ def conduct(plan: Plan, stop: Stop, report: Report) -> Outcome:
         _drain(system)
         notes = system.stop_workers()
         report("checking", 0, None)
-        evidence = gather(system.broker.bootstrap, system.topics, system.journal.folder)
-        states = newest_states(system.snapshots, system.graphs)
+        evidence = gather(system.connection, system.topics, system.journal.folder)
+        states = newest_states(system.snapshots, system.graphs, evidence.eras[-1].log)
         outcome.verdict = judge(evidence, states, system.store, system.first_versions())
         for note in notes:
             outcome.verdict.note(note)
-        outcome.restarts, outcome.events = system.restarts, len(evidence.events)
+        outcome.restarts, outcome.events = system.restarts, sum(len(era.events) for era in evidence.eras)
     return outcome
 
 
@@ -106,9 +106,9 @@ def _begin(plan: Plan, system: System, report: Report) -> list[Messages]:
 
 def _await_answers(system: System, stop: Stop) -> None:
     """Wait until every graph is answered for; whatever is wrong before the first fault is no chaos."""
-    with closing(_Watch(system)) as watch:
+    with closing(Watch(system.broker.bootstrap, system.topics)) as watch:
         deadline = time.monotonic() + _FIRST_ANSWER
-        asked: set[Place] = set()
+        asked: set[Awaited] = set()
         while (len(asked) < _ENOUGH or watch.missing(asked)) and not stop.wait(_LOOK):
             asked = asked if len(asked) >= _ENOUGH else set(system.stream.asked)
             if time.monotonic() > deadline:
@@ -141,29 +141,9 @@ def _task(system: System, fault: Fault) -> Callable[[], None]:
 def _drain(system: System) -> None:
     """Wait until everything is answered, or nothing comes any more."""
     wanted = system.stream.asked | system.stream.garbage
-    with closing(_Watch(system)) as watch:
+    with closing(Watch(system.broker.bootstrap, system.topics)) as watch:
         before, deadline = -1, time.monotonic() + _DRAIN
         while (left := len(watch.missing(wanted))) and time.monotonic() < deadline:
             if left != before:
                 before, deadline = left, time.monotonic() + _DRAIN
             time.sleep(_LOOK)
-
-
-class _Watch:
-    """Looks at answers and dead letters as they come, to know when there is nothing to wait for."""
-
-    def __init__(self, system: System) -> None:
-        self._topics = system.topics
-        self._follower = Follower(system.broker.bootstrap, system.topics.predictions, system.topics.deadletter)
-        self._places: set[Place] = set()
-
-    def missing(self, wanted: set[Place]) -> set[Place]:
-        """Those of these places in the log to which nothing came so far."""
-        for topic, record in self._follower.new():
-            found = letters_of([record]) if topic == self._topics.deadletter else answers_of([record.value or b""])
-            self._places |= found.keys()
-        return wanted - self._places
-
-    def close(self) -> None:
-        """Look no more."""
-        self._follower.close()

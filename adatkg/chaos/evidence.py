@@ -17,30 +17,32 @@ from adatkg.chaos.checker import (
     check,
     longest_silence,
 )
+from adatkg.chaos.eras import Era, Mark, mark_of, read_eras
 from adatkg.chaos.journal import acknowledged
 from adatkg.chaos.offline import Event
 from adatkg.chaos.stream import ID, KIND
 from adatkg.chaos.topics import Record, read_topic
 from adatkg_core.storage import Saved
-from streams.kafka import Topics
+from streams.kafka import Connection, Topics, event_log
 
 
 @dataclass(frozen=True)
 class Evidence:
     """Everything that can be looked at afterwards."""
 
-    events: Sequence[Record]
+    eras: Sequence[Era]  # in their order; the last one is that of the topic as it is
     predictions: Sequence[Record]
     letters: Sequence[Record]
     acknowledged: Mapping[tuple[str, str], Place]  # where the broker said that it put each event, by graph and id
 
 
-def gather(bootstrap: str, topics: Topics, journal: Path) -> Evidence:
+def gather(connection: Connection, topics: Topics, journal: Path) -> Evidence:
     """Read the topics and the journal."""
     events, predictions, letters = (
-        read_topic(bootstrap, topic) for topic in (topics.events, topics.predictions, topics.deadletter)
+        read_topic(connection.bootstrap, topic) for topic in (topics.events, topics.predictions, topics.deadletter)
     )
-    return Evidence(events, predictions, letters, acknowledged(journal))
+    eras = [*read_eras(journal), Era(event_log(connection, topics), events)]
+    return Evidence(eras, predictions, letters, acknowledged(journal))
 
 
 def judge(evidence: Evidence, saved: Mapping[str, Saved | None], models: Models, first: Mapping[str, str]) -> Verdict:
@@ -48,31 +50,39 @@ def judge(evidence: Evidence, saved: Mapping[str, Saved | None], models: Models,
 
     `saved` has the states that were saved last, `first` the versions before any model event, both by graph.
     """
-    logs = [graph_log(evidence.events, graph, state) for graph, state in saved.items()]
+    verdict = Verdict()
     predictions = answers_of([record.value or b"" for record in evidence.predictions])
     letters = letters_of(evidence.letters)
-    verdict = check(logs, predictions, letters, models, first)
-    _check_log(evidence, letters, verdict)
+    for era in evidence.eras:
+        marks = [(record.place, mark_of(record.value)) for record in era.events]
+        own_predictions = {one[0]: predictions[one] for one in marks if one in predictions}
+        own_letters = {one[0]: letters[one] for one in marks if one in letters}
+        is_last = era is evidence.eras[-1]
+        logs = [graph_log(era, graph, state, is_last) for graph, state in saved.items()]
+        check([log for log in logs if log.events], own_predictions, own_letters, models, first, verdict)
+        _check_keyless(era, own_letters, verdict)
+    _check_acknowledged(evidence, verdict)
     for graph in saved:
         times = [record.timestamp for record in evidence.predictions if record.key == graph.encode()]
         verdict.longest_silence_seconds = max(verdict.longest_silence_seconds, round(longest_silence(times), 1))
     return verdict
 
 
-def graph_log(records: Sequence[Record], graph: str, saved: Saved | None) -> GraphLog:
-    """The events of one graph."""
-    own = [record for record in records if record.key == graph.encode()]
+def graph_log(era: Era, graph: str, saved: Saved | None, is_last: bool = True) -> GraphLog:
+    """The events of one graph in one log, of which `saved` is the state if it is the last."""
+    own = [record for record in era.events if record.key == graph.encode()]
     events = [Event(record.offset, _body(record), record.timestamp) for record in own]
-    return GraphLog(graph, own[0].partition if own else 0, events, saved)
+    partition = own[0].partition if own else 0
+    return GraphLog(graph, partition, events, saved, era.log.log_id(partition), is_last)
 
 
-def letters_of(records: Sequence[Record]) -> dict[Place, str]:
-    """The reasons of dead letters, by the place of the event."""
+def letters_of(records: Sequence[Record]) -> dict[tuple[Place, Mark], str]:
+    """The reasons of dead letters, by the place and the mark of the event."""
     found = {}
     for record in records:
         if "offset" in record.headers:
             place = int(record.headers["partition"]), int(record.headers["offset"])
-            found[place] = record.headers["reason"].decode()
+            found[place, mark_of(record.value)] = record.headers["reason"].decode()
     return found
 
 
@@ -84,14 +94,19 @@ def _body(record: Record) -> dict[str, object] | None:
     return body
 
 
-def _check_log(evidence: Evidence, letters: Mapping[Place, str], verdict: Verdict) -> None:
-    """What the broker acknowledged is in the log, and what has no key and so no graph is a dead letter."""
-    there = {(record.place, record.headers.get(ID, b"").decode()) for record in evidence.events}
+def _check_acknowledged(evidence: Evidence, verdict: Verdict) -> None:
+    """What the broker acknowledged is in the log, or was there when its topic was deleted."""
+    events = [record for era in evidence.eras for record in era.events]
+    there = {(record.place, record.headers.get(ID, b"").decode()) for record in events}
     for (graph, id), place in evidence.acknowledged.items():
         if (place, id) not in there:
             verdict.lost_events += 1
             verdict.note(f"{graph}: event {id} was acknowledged at {place} and is not there")
-    for record in evidence.events:
+
+
+def _check_keyless(era: Era, letters: Mapping[Place, str], verdict: Verdict) -> None:
+    """What has no key and so no graph is a dead letter."""
+    for record in era.events:
         if record.key is None and record.place not in letters:
             verdict.dead_letters_missing += 1
             verdict.note(f"no dead letter for the event without a key at {record.place}")

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from adatkg.chaos.messages import garbage
+from adatkg.chaos.remake import remake_events, remake_models
 from adatkg.chaos.schedule import Fault
 from adatkg.chaos.snapshots import newest_snapshots
 from adatkg.chaos.system import System
@@ -275,4 +276,6 @@ KINDS: dict[str, Kind] = {
     "retrained": Kind("models", 0, 0, _retrain),
     "trainer_killed": Kind("models", 3, 15, _kill_trainer),
     "garbage_sent": Kind("stream", 0, 0, _throw_garbage),
+    "topic_remade": Kind("topics", 0, 0, remake_events),
+    "models_topic_remade": Kind("topics", 0, 0, remake_models),
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 from adatkg_core.engine import Snapshot
 from adatkg_core.errors import AdatkgError
 from adatkg_core.storage import Saved, read_artifact
+from streams.kafka import EventLog
 
 MANIFEST = "manifest.json"
 
@@ -18,13 +19,14 @@ def newest_snapshots(folder: str) -> list[Path]:
     return [max(some, key=lambda one: one.name) for some in _by_place(folder).values()]
 
 
-def newest_states(folder: str, graphs: Sequence[str]) -> dict[str, Saved | None]:
-    """The newest sound state of each graph."""
+def newest_states(folder: str, graphs: Sequence[str], log: EventLog) -> dict[str, Saved | None]:
+    """The newest sound state of each graph that belongs to this log."""
+    logs = {log.log_id(number) for number in range(log.partitions)}
     found: dict[str, Saved | None] = dict.fromkeys(graphs)
     for some in _by_place(folder).values():
         for snapshot in sorted(some, key=lambda one: one.name):
             saved = _read(snapshot)
-            if saved is not None and saved.graph in found:
+            if saved is not None and saved.graph in found and saved.log in logs:
                 other = found[saved.graph]
                 if other is None or other.offset <= saved.offset:
                     found[saved.graph] = saved

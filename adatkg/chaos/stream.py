@@ -7,11 +7,13 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
 from kafka import KafkaProducer
 
+from adatkg.chaos.eras import Mark, mark_of
 from adatkg.chaos.journal import Journal
 from adatkg.chaos.messages import LARGE, Message
 from streams.kafka import Connection, partition_of
@@ -27,12 +29,13 @@ class Stream:
 
     def __init__(self, connection: Connection, topic: str, partitions: int, journal: Journal) -> None:
         self._connection, self._topic, self._partitions, self._journal = connection, topic, partitions, journal
-        self.asked: set[tuple[int, int]] = set()  # where the broker has put each query
-        self.garbage: set[tuple[int, int]] = set()  # and what must become a dead letter
+        self.asked: set[tuple[tuple[int, int], Mark]] = set()  # where the broker has put each query
+        self.garbage: set[tuple[tuple[int, int], Mark]] = set()  # and what must become a dead letter
         self.count = 0  # events that the broker has
         self._producer: KafkaProducer | None = None
         self._thrown: deque[Message] = deque()
         self._ends = threading.Event()
+        self._holds, self._rests = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self.problem: BaseException | None = None
 
@@ -51,6 +54,15 @@ class Stream:
         """Send these too, soon."""
         self._thrown.extend(messages)
 
+    @contextmanager
+    def held(self, within: float) -> Iterator[bool]:
+        """Nothing is sent meanwhile; whether all that was sent is acknowledged, after at most so many seconds."""
+        self._holds.set()
+        try:
+            yield self._rests.wait(within)
+        finally:
+            self._holds.clear()
+
     def stop(self) -> None:
         """Send no more; everything that was handed over is in the log afterwards."""
         self._ends.set()
@@ -63,6 +75,7 @@ class Stream:
             waiting: list[Message] = []
             while waiting or self._thrown or not self._ends.wait(PAUSE):
                 if not waiting:
+                    self._rest()
                     waiting = [self._thrown.popleft() for _ in range(len(self._thrown))]
                     if not self._ends.is_set():
                         # In turn, so that graphs which share a partition are mixed in it.
@@ -73,6 +86,15 @@ class Stream:
         except BaseException as error:
             self.problem = error
             raise
+
+    def _rest(self) -> None:
+        """Between two handfuls, for as long as someone holds the stream; what it goes on with knows no topic yet."""
+        if self._holds.is_set():
+            self._forget_producer()
+            self._rests.set()
+            while self._holds.is_set() and not self._ends.wait(0.1):
+                pass
+            self._rests.clear()
 
     def _deliver(self, messages: Sequence[Message]) -> list[Message]:
         """Send a handful; returns those that the broker may not have, for which there is a new producer then."""
@@ -112,9 +134,9 @@ class Stream:
         self._journal.sent(message.graph, message.id, partition, offset)
         self.count += 1
         if message.kind == "query":
-            self.asked.add((partition, offset))
+            self.asked.add(((partition, offset), mark_of(message.value)))
         elif message.kind == "garbage":
-            self.garbage.add((partition, offset))
+            self.garbage.add(((partition, offset), mark_of(message.value)))
 
     def _open_producer(self) -> KafkaProducer:
         if self._producer is None:

@@ -22,12 +22,13 @@ from adatkg.processes import Process, own_environment
 from adatkg_core.errors import AdatkgError
 from adatkg_core.storage import ModelStore
 from streams.embedded_broker import Broker, choose_port
-from streams.kafka import Connection, EventLog, Topics, ensure_topics, event_log
+from streams.kafka import Connection, Topics, ensure_topics, event_log
 
 HOST = "127.0.0.1"
 CONFIG = "tiny"  # of all models: seconds to train, hashed names
+GROUP = "chaos"  # of the workers
 _SETTINGS = {
-    "group": "chaos",
+    "group": GROUP,
     "device": "cpu",
     "session_seconds": "10",  # on a busy machine a shorter one ends by itself
     "snapshot_seconds": "3",
@@ -59,7 +60,7 @@ class System:
             ChaosWorker(f"worker-{i}", folder, ports[2 * workers + i], Proxy(near, far), settings)
             for i, (near, far) in enumerate(wires)
         ]
-        self.event_log: EventLog | None = None
+        self.partitions = 0  # of the events' topic, once it is there
         self._stream: Stream | None = None
         self._lanes: dict[str, ThreadPoolExecutor] = {}
         self._watcher = threading.Thread(target=self._watch, name="watch")
@@ -80,8 +81,8 @@ class System:
         """Kafka, and its topics."""
         self.broker.start(_STARTING)
         ensure_topics(self.connection, self.topics)
-        self.event_log = event_log(self.connection, self.topics)
-        self._stream = Stream(self.connection, self.topics.events, self.event_log.partitions, self.journal)
+        self.partitions = event_log(self.connection, self.topics).partitions
+        self._stream = Stream(self.connection, self.topics.events, self.partitions, self.journal)
 
     def restart_broker(self) -> None:
         """Start it again after a kill, however long that takes."""

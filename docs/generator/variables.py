@@ -12,4 +12,4 @@ VARIABLES = {
     "ADATKG_LOG": "How much is logged: `debug`, `info`, `warning` or `error`; `info` if not set.",
     "ADATKG_TOPIC_PREFIX": "Prefix of the topics; `adatkg` if not set.",
 }
-INTERNAL = {"ADATKG_STARTED_AGAIN", "ADATKG_LOG_REMADE", "ADATKG_SECTION_KEY"}  # no variable that a user sets
+INTERNAL = {"ADATKG_STARTED_AGAIN", "ADATKG_SECTION_KEY"}  # no variable that a user sets

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from streams.kafka.connection import Connection, connection_from
     from streams.kafka.entry_check import check_entry, try_entry
     from streams.kafka.headers import ORIGIN, header, origin_of, with_origin
-    from streams.kafka.log_reader import LogReader, Record, open_log, rewind_group
+    from streams.kafka.log_reader import LogReader, Record, open_log
     from streams.kafka.origins import Origins
     from streams.kafka.partitions import partition_of
     from streams.kafka.producer import Message, Producer
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Topics,
         ensure_topics,
         event_log,
+        find_topics,
         topics_from,
         unreachable,
     )
@@ -49,7 +50,6 @@ _HOME = {
         "LogReader",
         "Record",
         "open_log",
-        "rewind_group",
     ),
     "streams.kafka.origins": ("Origins",),
     "streams.kafka.partitions": ("partition_of",),
@@ -64,6 +64,7 @@ _HOME = {
         "Topics",
         "ensure_topics",
         "event_log",
+        "find_topics",
         "topics_from",
         "unreachable",
     ),
@@ -87,11 +88,11 @@ __all__ = [
     "connection_from",
     "ensure_topics",
     "event_log",
+    "find_topics",
     "header",
     "open_log",
     "origin_of",
     "partition_of",
-    "rewind_group",
     "topics_from",
     "try_entry",
     "unreachable",

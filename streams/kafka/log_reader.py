@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from adatkg_core.errors import AdatkgError
@@ -119,24 +119,6 @@ def open_log(connection: Connection, topic: str) -> Iterator[LogReader]:
         raise reader._failed(error) from error
     finally:
         reader.close()
-
-
-def rewind_group(connection: Connection, topic: str, group: str) -> None:
-    """Let a consumer group begin anew with a topic; the brokers allow that only while it has no members."""
-    consumer = KafkaConsumer(
-        **connection.client(), group_id=group, enable_auto_commit=False, bootstrap_timeout_ms=BOOTSTRAP_MS
-    )
-    try:
-        places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-        consumer.assign(places)
-        first = consumer.beginning_offsets(places)
-        consumer.commit({place: OffsetAndMetadata(first[place], "", -1) for place in places})
-    except KafkaError as error:
-        raise AdatkgError(
-            f"{topic}: group {group} cannot begin anew ({error!r}); have all of its workers left?"
-        ) from error
-    finally:
-        consumer.close(autocommit=False)
 
 
 def _open_consumer(connection: Connection) -> KafkaConsumer:

@@ -85,7 +85,7 @@ def ensure_topics(connection: Connection, topics: Topics, partitions: int = DEFA
 
 @dataclass(frozen=True)
 class EventLog:
-    """The events' topic as it is: the id that it got when it was made, and its partitions."""
+    """A topic as it is, above all that of the events: the id that it got when it was made, and its partitions."""
 
     id: str
     partitions: int
@@ -96,15 +96,27 @@ class EventLog:
 
 
 def event_log(connection: Connection, topics: Topics) -> EventLog:
-    """Look up the events' topic."""
+    """Look up the events' topic; raises where it is not there."""
+    found = find_topics(connection, topics.events)
+    if topics.events not in found:
+        raise AdatkgError(f"{topics.events} at {connection.bootstrap}: there is no such topic now; start a worker")
+    return found[topics.events]
+
+
+def find_topics(connection: Connection, *names: str) -> dict[str, EventLog]:
+    """Look up topics; those that are not there, or not wholly, are left out."""
     from kafka.errors import KafkaError
 
     admin = _admin(connection)
     try:
-        (found,) = admin.describe_topics([topics.events])
-        return EventLog(str(found["topic_id"]), len(found["partitions"]))
+        found = admin.describe_topics(list(names))
+        return {
+            str(one["name"]): EventLog(str(one["topic_id"]), len(one["partitions"]))
+            for one in found
+            if one["error_code"] == 0 and one["partitions"]
+        }
     except (KafkaError, KeyError, ValueError) as error:
-        raise AdatkgError(f"{topics.events} at {connection.bootstrap}: cannot be described ({error})") from error
+        raise AdatkgError(f"{', '.join(names)} at {connection.bootstrap}: cannot be described ({error})") from error
     finally:
         admin.close()
 

@@ -31,6 +31,11 @@ class CatchUp:
         self._watching: LogReader | None = None  # kept open, because it may be asked with every batch
 
     @property
+    def known(self) -> EventLog | None:
+        """The events' topic, if it was looked up already. For any thread."""
+        return self._log
+
+    @property
     def log(self) -> EventLog:
         """The events' topic, looked up once. For any thread."""
         if self._log is None:

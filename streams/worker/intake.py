@@ -68,6 +68,7 @@ class Intake:
         self._arrived, self._drained = asyncio.Event(), asyncio.Event()
         self._owned: set[int] = set()  # our partitions
         self._changed = False  # since they were last asked for
+        self.in_doubt = False  # what was delivered may be of another log than before
         self._reached: dict[int, int] = {}  # the last offset processed of each of our partitions
         self.ready = False  # partitions are assigned: events are taken in
         self.closed = False
@@ -135,6 +136,7 @@ class Intake:
     def assigned(self, partitions: Iterable[int]) -> None:
         """These are ours now; returns at once, for meanwhile no heartbeat tells that we live."""
         self._owned, self._changed = set(partitions), True
+        self.in_doubt = True  # meanwhile the topic may have been made anew
         self._queues = {number: queue for number, queue in self._queues.items() if number in self._owned}
         self._delivered = {}
         self._paused &= self._queues.keys()
@@ -178,6 +180,8 @@ class Intake:
         generation = getattr(message, "generation_id", None)
         before = self._delivered.get(source.partition)
         self._delivered[source.partition] = generation, source.offset + 1
+        if before is not None and before[0] == generation and source.offset < before[1]:
+            self.in_doubt = True  # a log that is shorter than what was read of it begins from its beginning
         # Within one assignment nothing is left out but what is no event: marks of transactions, and aborted ones.
         joined = before is not None and before[0] == generation and before[1] <= source.offset
         follows = before[1] if before is not None and joined else source.offset

@@ -66,6 +66,7 @@ class ModelSwap:
         self._stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: asyncio.Task[Any] | None = None
+        self._consumer: AIOKafkaConsumer | None = None  # of announcements
         host.on_change = self._on_change
 
     async def run(self) -> None:
@@ -92,6 +93,15 @@ class ModelSwap:
         """Care for the graphs that have come to something since this was last asked."""
         return [self._care(self._changed.popleft(), None) for _ in range(len(self._changed))]
 
+    async def hear_anew(self) -> list[asyncio.Task[None]]:
+        """The announcements' topic was made anew: it is heard from its beginning.
+
+        What was announced before may be gone unheard, so the store is asked about every graph that is here.
+        """
+        if self._consumer is not None:
+            self._consumer.seek(TopicPartition(self._topics.models, 0), 0)
+        return [self._care(name, None) for name in await self._device.run(self._switch.names)]
+
     async def stop(self) -> None:
         """Hear no more and give up what is under way, while the device's thread is still there for it."""
         self._stopped = True
@@ -117,9 +127,11 @@ class ModelSwap:
         try:
             await consumer.start()
             consumer.assign([TopicPartition(self._topics.models, 0)])
+            self._consumer = consumer
             async for record in consumer:
                 self.hear(record.value)
         finally:
+            self._consumer = None
             await consumer.stop()
 
     def _on_change(self, name: str) -> None:

@@ -36,6 +36,10 @@ class VersionSwitch:
     def __init__(self, host: GraphHost, batch_events: int) -> None:
         self._host, self._batch = host, batch_events
 
+    def names(self) -> list[str]:
+        """The graphs that are here."""
+        return [hosted.graph.name for hosted in self._host.hosted()]
+
     def expect_model(self, name: str) -> Standing | None:
         """Where a graph stands; where it is not loaded, None, and its model is looked for at its next event."""
         self._host.expect_model(name)

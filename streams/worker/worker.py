@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
@@ -22,7 +22,13 @@ from streams.worker.publisher import Publisher
 STOP_WITHIN = 30.0  # seconds for a last snapshot; without it the next start has more to catch up with, no more
 REVOKED_WITHIN = 5.0  # seconds to make things durable before others take over; without it they have more to catch up
 STALLED = 600.0  # seconds
+AGAIN = 1.0  # seconds before the log is looked for again where it cannot be seen
 log = structlog.get_logger()
+
+
+async def _never_in_doubt() -> bool:
+    """Where the log cannot be made anew."""
+    return True
 
 
 class Worker:
@@ -35,7 +41,10 @@ class Worker:
         host: GraphHost,
         publisher: Publisher,
         checkpointer: Checkpointer,
+        confirm: Callable[[], Awaitable[bool]] = _never_in_doubt,
     ) -> None:
+        """`confirm` says whether the log was seen to be the one that was read, and raises where it is another."""
+        self._confirm = confirm
         self._intake, self.device, self._host = intake, device, host
         self._publisher, self._checkpointer = publisher, checkpointer
         self._progress = time.monotonic()  # when a batch was last done
@@ -48,6 +57,7 @@ class Worker:
         while True:
             self._beat = time.monotonic()
             await self._intake.wait()
+            await self._be_sure_of_the_log()
             async with self.device.turn:
                 if self._intake.closed:  # the last snapshot may be made, and the threads ended
                     return
@@ -61,6 +71,15 @@ class Worker:
             while self._checkpointer.holds_too_much and not self._intake.closed:
                 self._progress = self._beat = time.monotonic()  # a new start would not make a full disk any emptier
                 await self._checkpointer.settle()
+
+    async def _be_sure_of_the_log(self) -> None:
+        """Nothing of a log made anew is taken for what follows in the one before, however soon it is delivered."""
+        while self._intake.in_doubt and not self._intake.closed:
+            self._intake.in_doubt = False
+            if not await self._confirm():
+                self._intake.in_doubt = True
+                self._beat = self._progress = time.monotonic()
+                await asyncio.sleep(AGAIN)
 
     async def _process(self, batch: Sequence[Taken]) -> None:
         began = time.perf_counter()

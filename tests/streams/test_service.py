@@ -65,9 +65,8 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
     monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
     loop = asyncio.new_event_loop()
     monkeypatch.setattr(asyncio, "new_event_loop", lambda: loop)
-    for name in (service.AGAIN, service.REMADE):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
+    monkeypatch.setenv(service.AGAIN, "")
+    monkeypatch.delenv(service.AGAIN)
 
     def run(end: BaseException, asked: float | None = None) -> int:
         def execute() -> None:

@@ -192,3 +192,17 @@ def test_the_lag_is_known_before_the_first_event_is_taken_in_and_only_of_our_par
     assert intake.lags() == {0: 6} and intake.reached() == {0: 4, 1: None}
     intake.begin_at(0, 9)
     assert intake.lags() == {0: 6}, "what was taken in since counts"
+
+
+def test_what_goes_back_within_an_assignment_may_be_of_another_log_and_so_may_the_next_assignment() -> None:
+    async def scenario(intake: Intake) -> None:
+        intake.assigned([0])
+        assert intake.in_doubt
+        intake.in_doubt = False
+        for offset in (5, 6, 9):
+            await intake.put(delivered(offset))
+        assert not intake.in_doubt
+        await intake.put(delivered(0))
+        assert intake.in_doubt
+
+    run(scenario)

@@ -354,3 +354,16 @@ def test_a_swap_under_way_is_given_up_when_the_worker_ends(scene: Scene, monkeyp
 
     asyncio.run(scenario())
     assert scene.version() == "v1" and len(scene.log.records) == 100
+
+
+def test_what_was_announced_in_a_topic_that_was_made_anew_unheard_is_found_in_the_store(scene: Scene) -> None:
+    scene.log.facts(10)
+    scene.deliver()
+    scene.put(NEW)
+
+    async def scenario() -> None:
+        await asyncio.gather(*await scene.swap.hear_anew())
+
+    asyncio.run(scenario())
+    scene.settle()
+    assert scene.version() == "v2"

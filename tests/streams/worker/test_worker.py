@@ -169,3 +169,34 @@ def test_a_batch_whose_answers_could_not_be_handed_on_is_never_saved(
 
     asyncio.run(scenario())
     assert acknowledged == [] and not Path(settings.snapshots).exists()
+
+
+def test_nothing_is_taken_in_before_the_log_was_seen_to_be_the_one_that_was_read(
+    settings: StreamSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streams.worker.worker.AGAIN", 0.001)
+    looks: list[bool | Exception] = [False, True, False, AdatkgError("it is another log")]
+    acknowledged: list[int] = []
+
+    async def confirm() -> bool:
+        look = looks.pop(0)
+        if isinstance(look, Exception):
+            raise look
+        return look
+
+    async def scenario() -> None:
+        one = FakeWorker(settings)
+        monkeypatch.setattr(one.worker, "_confirm", confirm)
+        one.intake.assigned([HERE])
+        running = asyncio.create_task(one.worker.run())
+        await one.intake.put(Delivered(fact(7), acknowledged))
+        await until(lambda: one.intake.reached() == {HERE: 8})
+        assert len(looks) == 2, "it was looked for until it was seen"
+        await one.intake.put(Delivered(query(0), acknowledged))
+        with pytest.raises(AdatkgError, match="another log"):
+            await running
+        assert one.intake.reached() == {HERE: 8}
+        await one.worker.stop()
+        await one.worker.close()
+
+    asyncio.run(scenario())
