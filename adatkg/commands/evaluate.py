@@ -1,4 +1,4 @@
-"""`adatkg evaluate`: measure a bundle on a data set."""
+"""`adatkg evaluate`: measure a bundle on a data set, or the answers to a log against the log itself."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ import typer
 
 from adatkg.console.completion import dataset_names
 from adatkg.console.figures import conditions, grouped_table, shown
+from adatkg.console.options import connection_of
 from adatkg.console.output import JsonFlag, print_json, stdout
 from adatkg.console.progress import progress_bar
+
+LOG = "log:"  # before the name of a graph
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,11 +32,12 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate(
-    bundle: Annotated[str, typer.Argument(help="Folder or URL of a bundle.")],
+    bundle: Annotated[str, typer.Argument(help="Folder or URL of a bundle; of the models for a log.")],
     dataset: Annotated[
         str,
         typer.Argument(
-            help="A shipped name (icews14) or a folder in the benchmark layout.", autocompletion=dataset_names
+            help="A shipped name (icews14), a folder as of the benchmarks, or log:GRAPH.",
+            autocompletion=dataset_names,
         ),
     ],
     protocol: Annotated[
@@ -58,9 +62,12 @@ def evaluate(
 ) -> None:
     """Replay a data set through the engine and rank every query, beside the recurrency heuristic.
 
-    Figures for slices, for strata by what was known before each query, and by its subject's interactions until then.
-    With --check-causality it fails if an answer differs.
+    With --check-causality it fails if an answer differs. log:GRAPH answers a graph's log in Kafka anew, by the versions
+    that it names, and fails if what was published differs or lacks.
     """
+    if dataset.startswith(LOG):
+        _evaluate_log(bundle, dataset.removeprefix(LOG), json)
+        return
     from adatkg_core.datasets import load_dataset
     from adatkg_core.errors import InputError
     from adatkg_core.evaluation import How, evaluate_bundle
@@ -78,6 +85,30 @@ def evaluate(
     else:
         _show(result)
     if result.get("causality", {}).get("different"):
+        raise typer.Exit(1)
+
+
+def _evaluate_log(models: str, graph: str, json: bool) -> None:
+    from adatkg_core.storage import ModelStore
+    from streams.log_evaluation import evaluate_log
+    from streams.settings import load_settings
+
+    stream = load_settings(None, {})
+    connection, topics = connection_of(None, None, None)
+    with progress_bar() as report:
+        report(f"log of {graph}", 0, None)
+        result = evaluate_log(ModelStore(models), graph, connection, topics, late=stream.late, max_jump=stream.max_jump)
+    if json:
+        print_json(result)
+    else:
+        names = ("asked", "answered", "repeated", "missing", "different")
+        mrr = "" if result["mrr"] is None else f"; MRR {shown(result['mrr'])}"
+        stdout.print(f"{graph}: {', '.join(f'{result[name]:,} {name}' for name in names)}{mrr}", markup=False)
+        for version, count in result["versions"].items():
+            stdout.print(f"  {version}: {count:,} answers", markup=False)
+        for problem in result["problems"]:
+            stdout.print(f"  {problem}", markup=False)
+    if result["missing"] or result["different"]:
         raise typer.Exit(1)
 
 

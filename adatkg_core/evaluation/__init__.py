@@ -5,6 +5,7 @@ from adatkg_core.evaluation.causality import CausalityCheck
 from adatkg_core.evaluation.figures import GROUPS, Figures, Results, summarize
 from adatkg_core.evaluation.log_answers import LoggedEvent, answer_log
 from adatkg_core.evaluation.measuring import Asked, Candidates, measure
+from adatkg_core.evaluation.published_answers import compare_published
 
 __all__ = [
     "GROUPS",
@@ -17,6 +18,7 @@ __all__ = [
     "Results",
     "Watch",
     "answer_log",
+    "compare_published",
     "evaluate_bundle",
     "measure",
     "summarize",

@@ -13,12 +13,14 @@ import orjson
 import pytest
 import torch
 
+from adatkg_core.constants import MAX_JUMP
 from adatkg_core.datasets import synthesize
 from adatkg_core.evaluation import LoggedEvent, answer_log
 from adatkg_core.events import Source
 from adatkg_core.messages import Announcement, Verdict
 from adatkg_core.storage import Bundle, ModelStore, read_artifact, write_artifact
 from streams.kafka import announce
+from streams.log_evaluation import evaluate_log
 from tests.support.running_system import (
     GRAPH,
     VERSION,
@@ -70,6 +72,11 @@ def assert_each_from_the_version_that_the_log_names(world: World) -> list[str]:
     for query, made in world.await_answers(wanted).items():
         for answer in made:
             assert_same_answer(answer, wanted[query])
+    compared = evaluate_log(
+        ModelStore(str(world.models)), "g", world.connection, world.topics, late="apply", max_jump=MAX_JUMP
+    )
+    assert compared["asked"] == compared["answered"] == len(wanted)
+    assert compared["different"] == compared["missing"] == 0, compared["problems"]
     return [answer["model"] for answer in wanted.values()]
 
 
