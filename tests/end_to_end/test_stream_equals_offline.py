@@ -91,7 +91,7 @@ def test_a_program_and_a_user_ask_the_running_system(world: World) -> None:
     world.publish(events)
     world.await_answers(ids_of(events))
     subject = GRAPH.entities[0]
-    table = world.command("ask", "g", subject, RELATION)
+    table = world.ask("g", subject, RELATION)
     assert table["graph"] == "g" and len(table["top"]) == 10
 
     async def asked() -> tuple[float, bool]:
