@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from adatkg_core.clock import Clock, clock_from_dict
 from adatkg_core.constants import MAX_JUMP, LatePolicy
@@ -119,7 +120,7 @@ def _why_other_model(config: Config, text: Tensor, per_entity: int, tensors: dic
     if config.model.layers > len(tensors):  # each has some
         return f"there are {len(tensors)} tensors for {config.model.layers} layers"
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), _ShapesAlone():
             wanted = AdaTKG(config, text.to("meta"), per_entity).state_dict()
     except RuntimeError as error:
         return f"no model can be made of its configuration ({one_line(error):.200})"
@@ -131,6 +132,27 @@ def _why_other_model(config: Config, text: Tensor, per_entity: int, tensors: dic
         if tensors[name].dtype != tensor.dtype:
             return f"tensor {name} is of {tensors[name].dtype}, not {tensor.dtype}"
     return None
+
+
+class _ShapesAlone(TorchFunctionMode):
+    """Numbers are neither drawn nor scaled: without memory for them PyTorch would load its whole compiler to do it,
+    which takes every process that reads a bundle longer than all the rest."""
+
+    _KEEPS_SHAPE = (Tensor.clamp, Tensor.mul, Tensor.__mul__, Tensor.div, Tensor.__truediv__)
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is nn.init.normal_:
+            return (*args, *(kwargs or {}).values())[0]
+        if func in self._KEEPS_SHAPE and not any(isinstance(other, Tensor) for other in args[1:]):
+            return args[0]
+        if func is torch.cat:
+            parts, dim = (*args, 0)[:2]
+            sizes = [*parts[0].shape]
+            sizes[dim] = sum(part.shape[dim] for part in parts)
+            return parts[0].new_empty(sizes)
+        return func(*args, **(kwargs or {}))
 
 
 def resolve_device(name: str) -> str:

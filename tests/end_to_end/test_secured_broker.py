@@ -48,7 +48,7 @@ def test_every_command_reaches_a_broker_that_wants_tls_and_a_user(world: World) 
     worker = world.start_worker()
     sent = world.command("replay", str(world.folder / "data"), "--graph", "g", "--queries")
     world.await_count(sent["queries"])
-    assert world.command("ask", "g", SUBJECT, RELATION, "--k", "3")["model"] == VERSION
+    assert world.ask("g", SUBJECT, RELATION, "--k", "3")["model"] == VERSION
     assert world.command("tail", "g", "--from-beginning", "--count", "1")["graph"] == "g"
     world.publish([("g", b"rubbish")])
     world.await_dead_letters(1)
@@ -61,7 +61,7 @@ def test_every_command_reaches_a_broker_that_wants_tls_and_a_user(world: World) 
     trained = world.command("retrain", "g", "--config", "tiny", "--epochs", "1", *settings, *place)
     world.command("models", "promote", "g", trained["version"], "--force", "--models", str(world.models))
     until(lambda: bool(worker.said("swapped")), "the worker has heard of the new bundle")
-    assert world.command("ask", "g", SUBJECT, RELATION)["model"] == trained["version"]
+    assert world.ask("g", SUBJECT, RELATION)["model"] == trained["version"]
     worker.stop()
     assert world.newest_snapshot("g", trained["version"]).offset == world.end_of("g")
 
@@ -71,7 +71,7 @@ def test_a_worker_comes_in_every_way(world: World, secured: Secured) -> None:
     for way in ("a certificate", "PLAIN over TLS", "PLAIN"):
         enter(world, secured, way)
         worker = world.start_worker()
-        assert len(world.command("ask", "g", SUBJECT, RELATION)["top"]) == 10, way
+        assert len(world.ask("g", SUBJECT, RELATION)["top"]) == 10, way
         worker.stop()
 
 

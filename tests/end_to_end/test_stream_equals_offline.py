@@ -18,7 +18,7 @@ from streams import Client
 from tests.support.running_system import GRAPH, World, assert_same_answer, ids_of, stream_of, until
 
 RELATION = GRAPH.relations[0]
-DAYS = 40  # of which the last twelve are asked about, some thousand facts
+DAYS = 24  # of which the last eight are asked about, well over a thousand facts
 
 
 def newest_days(folder: Path) -> Dataset:
@@ -91,7 +91,7 @@ def test_a_program_and_a_user_ask_the_running_system(world: World) -> None:
     world.publish(events)
     world.await_answers(ids_of(events))
     subject = GRAPH.entities[0]
-    table = world.command("ask", "g", subject, RELATION)
+    table = world.ask("g", subject, RELATION)
     assert table["graph"] == "g" and len(table["top"]) == 10
 
     async def asked() -> tuple[float, bool]:

@@ -24,7 +24,7 @@ from adatkg_core.messages import encode_fact, encode_query
 from adatkg_core.storage import Bundle, ModelStore, Saved, SnapshotStore
 from adatkg_core.text import load_encoder
 from streams.embedded_broker import choose_port
-from streams.kafka import Record, Topics, connection_from, ensure_topics, event_log, open_log, partition_of
+from streams.kafka import LogReader, Record, Topics, connection_from, ensure_topics, event_log, open_log, partition_of
 from streams.settings import StreamSettings
 from streams.worker import Arrival, LiveGraph, Replica
 from tests.support.preloaded import Preloaded
@@ -178,23 +178,34 @@ class World:
     def count(self, topic: str) -> int:
         """How many messages a topic has."""
         with open_log(self.connection, topic) as reader:
-            return sum(end - first for first, end in map(reader.bounds, reader.partitions()))
+            return _size(reader)
 
     def await_answers(self, ids: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
         """Wait until each of these queries has an answer."""
-        wanted = set(ids)
+        wanted, found = set(ids), dict[str, list[dict[str, Any]]]()
+
+        def complete() -> bool:
+            nonlocal found
+            found = self.answers()
+            return wanted <= found.keys()
+
         self.await_count(len(wanted))
-        until(lambda: wanted <= self.answers().keys(), f"an answer to each of {len(wanted)} queries")
-        return self.answers()
+        until(complete, f"an answer to each of {len(wanted)} queries")
+        return found
 
     def await_count(self, count: int, patience: float = PATIENCE) -> None:
         """Wait until there are so many predictions."""
-        until(lambda: self.count(self.topics.predictions) >= count, f"{count} answers", patience)
+        self._await(self.topics.predictions, count, f"{count} answers", patience)
 
     def await_dead_letters(self, count: int) -> list[Record]:
         """Wait until there are so many dead letters."""
-        until(lambda: self.count(self.topics.deadletter) >= count, f"{count} dead letters")
+        self._await(self.topics.deadletter, count, f"{count} dead letters")
         return self.records(self.topics.deadletter)
+
+    def _await(self, topic: str, count: int, what: str, patience: float = PATIENCE) -> None:
+        """Wait until a topic has so many messages; one connection serves all looks at it."""
+        with open_log(self.connection, topic) as reader:
+            until(lambda: _size(reader) >= count, what, patience)
 
     def newest_snapshot(self, graph: str, version: str = VERSION) -> Saved:
         """The state that a worker saved last."""
@@ -218,15 +229,23 @@ class World:
     def command(self, *arguments: str) -> dict[str, Any]:
         """The JSON that a command prints."""
         result = CliRunner().invoke(app, [*arguments, "--json"], env=self.place)
-        assert result.exit_code == 0, result.output
+        assert result.exit_code == 0, f"{result.output}\n{result.exception!r}"
         answer: dict[str, Any] = orjson.loads(result.stdout)
         return answer
+
+    def ask(self, *arguments: str) -> dict[str, Any]:
+        """What `adatkg ask` prints, with as much patience as a busy machine wants."""
+        return self.command("ask", *arguments, "--timeout", str(PATIENCE))
 
     def close(self) -> None:
         """End what is still running."""
         for worker in self.workers:
             if worker.process.poll() is None:
                 worker.kill()
+
+
+def _size(reader: LogReader) -> int:
+    return sum(end - first for first, end in map(reader.bounds, reader.partitions()))
 
 
 def small_bundle() -> Bundle:

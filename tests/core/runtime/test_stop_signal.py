@@ -13,10 +13,12 @@ EVERY = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @pytest.fixture(autouse=True)
 def hears_the_terminal() -> Iterator[None]:
-    """Also where whoever started the tests, `nohup` for example, has the end of the terminal ignored."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """Also where whoever started the tests, `nohup` or a script's `&` for example, has what it says ignored."""
+    usual = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("number", EVERY)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,16 @@ def test_a_bundle_that_was_written_and_read_gives_bitwise_the_same_scores(tmp_pa
     assert again.metrics == bundle.metrics
     assert again.model.config == bundle.model.config
     assert answers(again) == answers(bundle)  # floats and all, exactly
+
+
+@pytest.mark.slow
+def test_reading_bundles_loads_no_compiler(tmp_path: Path) -> None:
+    for name in CONFIGURATIONS:
+        save_bundle(bundle_of(name), str(tmp_path / name))
+    code = "import sys; from adatkg_core.storage import load_bundle\n"
+    code += "print([name for name in sys.argv[1:] if load_bundle(name) and 'torch._dynamo' in sys.modules])"
+    command = [sys.executable, "-c", code, *(str(tmp_path / name) for name in CONFIGURATIONS)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_a_bundle_names_its_encoder_for_those_who_only_read_its_description(saved: Path) -> None:

@@ -146,7 +146,7 @@ def logs(draw: st.DrawFn) -> list[Event]:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(logs())
 def test_marks_and_ends_are_those_of_the_definition(log: list[Event]) -> None:
     found, score = play(log)
@@ -164,7 +164,7 @@ def test_the_generated_logs_hold_every_kind_of_end() -> None:
     """Else the test above would say nothing."""
     seen: set[str] = set()
 
-    @settings(max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(logs())
     def look(log: list[Event]) -> None:
         for told in by_definition(log):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,8 @@ from adatkg.main import main
 from adatkg_core.datasets import Dataset, synthesize
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.runtime import Stop, stop_on_signals
-from tests.support.running_system import World, free_port, until
+from tests.support.preloaded import Preloaded
+from tests.support.running_system import PATIENCE, World, free_port, until
 from tests.support.trainer_logs import GRAPH, messages
 from tests.support.trainer_rounds import announced, plan, round_of, store
 from trainer import Round, TrainingMetrics, log_trainer
@@ -41,42 +41,47 @@ def world(bootstrap: str, tmp_path: Path) -> World:
 # -- processes -----------------------------------------------------------------------------------------------------
 
 
-def train_command(world: World, *more: str) -> list[str]:
+@dataclass
+class Trainer:
+    """A process that retrains, and what it prints and logs."""
+
+    process: Preloaded
+    printed: Path
+    logged: Path
+
+    def ended(self) -> str:
+        """What it printed, once it has ended well."""
+        assert self.process.wait(PATIENCE) == 0, self.logged.read_text()
+        return self.printed.read_text()
+
+
+def start(world: World, *more: str) -> Trainer:
     settings = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
     place = ["--models", str(world.models), "--archive", str(world.folder / "archive"), "--config", "tiny"]
     where = ["--bootstrap", world.bootstrap, "--topic-prefix", world.prefix, "--device", "cpu", "--json"]
-    return [sys.executable, "-m", "adatkg", "retrain", GRAPH, *place, *settings, *where, *more]
-
-
-def start(command: list[str], world: World) -> subprocess.Popen[str]:
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[3])}
-    return subprocess.Popen(
-        command, cwd=world.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    words = ("retrain", GRAPH, *place, *settings, *where, *more)
+    printed, logged = world.folder / "printed", world.folder / "logged"
+    return Trainer(Preloaded(*words, env=os.environ, output=printed, errors=logged), printed, logged)
 
 
 def test_the_same_version_comes_after_a_process_was_killed(world: World, data: Dataset) -> None:
     world.publish((GRAPH, value) for value in messages(data))
-    command = train_command(world, "--epochs", "8")
-    with start(command, world) as process:
-        until(lambda: any(world.folder.glob("archive/*/*/*/work/checkpoint/manifest.json")), "an epoch is done")
-        with pytest.raises(InputError, match=f"process {process.pid} is training it already"):
-            round_of(world)
-        process.kill()
+    first = start(world, "--epochs", "8").process
+    until(lambda: any(world.folder.glob("archive/*/*/*/work/checkpoint/manifest.json")), "an epoch is done")
+    with pytest.raises(InputError, match=f"process {first.pid} is training it already"):
+        round_of(world)
+    first.kill()
+    first.wait()
     assert not store(world).versions(GRAPH)
     # The same log, another archive and store, and nobody who kills.
     calm = World(world.bootstrap, world.folder / "calm", prefix=world.prefix)
     calm.folder.mkdir()
-    with start(command, world) as process:
-        printed, logged = process.communicate(timeout=100)
-    with start(train_command(calm, "--epochs", "8"), calm) as other:
-        wanted, _ = other.communicate(timeout=100)
-    assert process.returncode == 0, logged
-    begins = [json.loads(line) for line in logged.splitlines() if '"training_begins"' in line]
+    second = start(world, "--epochs", "8")
+    done, wanted = json.loads(second.ended()), json.loads(start(calm, "--epochs", "8").ended())
+    begins = [json.loads(line) for line in second.logged.read_text().splitlines() if '"training_begins"' in line]
     assert begins[0]["resumed"] is True
-    done = json.loads(printed)
     assert done.keys() == {"graph", "version", "status", "reason", "scores", "offset", "facts", "seconds"}
-    assert done["version"] == json.loads(wanted)["version"]
+    assert done["version"] == wanted["version"]
     bundles = [store(each).bundle(GRAPH, done["version"]) for each in (world, calm)]
     assert bundles[0].model.fingerprint() == bundles[1].model.fingerprint()
 
@@ -84,16 +89,14 @@ def test_the_same_version_comes_after_a_process_was_killed(world: World, data: D
 def test_a_trainer_on_a_schedule_follows_the_log_and_stops_cleanly(world: World, data: Dataset) -> None:
     world.publish((GRAPH, value) for value in messages(data, 0, 150))
     port = free_port()
-    command = train_command(world, "--epochs", "1", "--every", "1s", "--set", f"retrain.metrics_port={port}")
-    with start(command, world) as process:
-        until(lambda: len(announced(world)) == 1, "the first bundle")
-        world.publish((GRAPH, value) for value in messages(data, 150))
-        until(lambda: len(announced(world)) == 2, "the second bundle")
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
-            assert f'adatkg_training_facts{{graph="{GRAPH}"}} {len(data.facts)}.0' in page.read().decode()
-        process.send_signal(signal.SIGTERM)
-        _, logged = process.communicate(timeout=60)
-    assert process.returncode == 0, logged
+    trainer = start(world, "--epochs", "1", "--every", "1s", "--set", f"retrain.metrics_port={port}")
+    until(lambda: len(announced(world)) == 1, "the first bundle")
+    world.publish((GRAPH, value) for value in messages(data, 150))
+    until(lambda: len(announced(world)) == 2, "the second bundle")
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as page:
+        assert f'adatkg_training_facts{{graph="{GRAPH}"}} {len(data.facts)}.0' in page.read().decode()
+    trainer.process.terminate()
+    trainer.ended()
 
 
 # -- the schedule -------------------------------------------------------------------------------------------------
