@@ -200,12 +200,20 @@ def _header_lines(lines: Iterator[str]) -> tuple[int, list[str]]:
     return blank, head
 
 
+def _columns(head: list[str], delimiter: str) -> int:
+    """How many columns a header has with this delimiter; none where it cannot be read so."""
+    try:
+        return len(next(csv.reader(head, delimiter=delimiter), []))
+    except csv.Error:
+        return 0
+
+
 def _delimiter(name: str, head: list[str], wanted: str) -> str:
     if wanted == "auto":
         if Path(name).name.lower().removesuffix(".gz").endswith(".tsv"):
             return "\t"
         # Most columns win, and the more usual delimiter among equals.
-        return max(DELIMITERS.values(), key=lambda delimiter: len(next(csv.reader(head, delimiter=delimiter), [])))
+        return max(DELIMITERS.values(), key=lambda delimiter: _columns(head, delimiter))
     delimiter = DELIMITERS.get(wanted, "\t" if wanted == "\\t" else wanted)
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise InputError(f"--delimiter {wanted!r}: use auto, {', '.join(DELIMITERS)} or a single character")

@@ -117,7 +117,7 @@ def _named(edges: Path, ending: str, ids: Integers) -> tuple[Names, tuple[str, .
         if not name or name in lines:
             problem = f"{name!r} is already on line {lines[name]}" if name else "a name is empty"
             bad_line(path, line, problem, "give every id a name of its own")
-        names[int(row[1])], lines[name] = name, line
+        names[int(row[1].strip())], lines[name] = name, line  # strip knows more kinds of space than int
     if not all(one in names for one in ids.tolist()):
         return bare, (f"{path.name} does not name all ids, so ids stand for names",)
     return tuple(names[one] for one in ids.tolist()), ()

@@ -176,7 +176,7 @@ def test_names_and_dates_without_ids_and_without_endings_are_numbered_as_they_co
 def test_an_edge_list_of_ids_takes_its_names_from_the_files_beside_it(write: Write) -> None:
     # Midnights in Montreal, where these files were made, before and after the change to summer time.
     edges = "timestamp,head,tail,relation_type\n1520398800,0,1,0\n1520744400,1,2,1\n1520827200,2,0,0\n"
-    mapping = "edge_id,type,name\n010,0,Make statement\n040,1,Consult\n"
+    mapping = "edge_id,type,name\n010,0,Make statement\n040,\x1c1,Consult\n"  # a space that int does not know
     files: dict[str, str | None] = {
         "tkgl-icews_edgelist.csv": edges,
         "tkgl-icews_nodemapping.csv": 'name,id\nChina,0\n"Police, Kenya",1\nIran,2\n',

@@ -397,6 +397,7 @@ def test_a_line_number_counts_the_lines_inside_quotes(make: Import) -> None:
         (HEADER.encode("utf-16"), "line 1: not utf-8 text; give its --encoding"),
         (gzip.compress(HEADER.encode() * 1000, mtime=0)[:-9], "cannot be unpacked"),
         ('"subject",relation,"object\n', "line 1: not a header"),
+        (f"subject,relation,{'o' * 140_000}\n", "line 1: not a header .field larger than field limit"),
     ],
 )
 def test_what_cannot_be_imported_leaves_nothing_behind(
