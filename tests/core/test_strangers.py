@@ -26,6 +26,8 @@ from tests.fuzz.formats import FORMATS, make_bundle
 from tests.fuzz.mutations import gzip_bomb
 from tests.fuzz.trial import Finding, Trials, Watch
 
+pytestmark = pytest.mark.slow  # seconds of models in all
+
 
 @functools.cache
 def watch() -> Watch:

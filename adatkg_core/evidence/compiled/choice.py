@@ -46,7 +46,7 @@ def propose(tables: Tables, room: Scratch, asked: Asked, reached: int, fresh: in
     several = _weigh(tables, room, wide(room.reached), reached, 0)
     several = _weigh(tables, room, wide(room.fresh), fresh, several)
     least = ONE
-    if several > asked.proposals:
+    if several >= asked.proposals:
         least = max(kth_largest(floats(room.buffer), several, asked.proposals), ONE)
     count, tied = _take(tables, room, wide(room.reached), reached, least, 0, 0)
     count, tied = _take(tables, room, wide(room.fresh), fresh, least, count, tied)

@@ -43,6 +43,8 @@ from tests.support.small_graph import (
     small_model,
 )
 
+pytestmark = pytest.mark.slow  # seconds of models in all
+
 # -- streaming ----------------------------------------------------------------------------------------------------
 
 

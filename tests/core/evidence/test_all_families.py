@@ -159,6 +159,7 @@ def weeks() -> tuple[Engine, int, Tensor]:
     return engine, time, facts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 3, 17, 256])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_no_batch_and_no_order_changes_a_bit_in_a_real_graph(size: int, threads: int) -> None:

@@ -53,6 +53,7 @@ def test_nothing_is_found_where_nothing_happened() -> None:
     assert_same(state, Gathered(*gather(state, questions, 5)), gather_by_planes(state, questions, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_both_ways_agree_on_real_facts_and_threads_change_no_bit(threads: int) -> None:
     dataset = load_dataset("icews14")

@@ -21,6 +21,8 @@ from streams.worker.live_score import LiveScore
 from streams.worker.rhythm import AT_FIRST, ENOUGH, GAPS, SHARE, Rhythm
 from tests.support.small_graph import ENCODER, shared_model, small_graph
 
+pytestmark = pytest.mark.slow  # seconds of models in all
+
 DATA = small_graph()
 RELATION, SUBJECT, OTHER = DATA.relations[0], DATA.entities[0], DATA.entities[1]
 

@@ -25,6 +25,8 @@ from streams.worker.incoming_graph import SLICE
 from tests.support.fake_worker import GRAPH, HERE, PARTITIONS, settings_with_model
 from tests.support.swap_scene import BATCH, LOG_ID, NEW, KeptLog, Scene, announced, use_log
 
+pytestmark = pytest.mark.slow  # seconds of models in all
+
 
 def ahead_by_all(scene: Scene) -> Saved:
     """The state of the new version with all that the log holds."""

@@ -21,6 +21,8 @@ from tests.support.running_system import assert_same_answer
 from tests.support.small_graph import small_config, small_model
 from tests.support.swap_scene import NEW, KeptLog, Scene, announced, settings_of, use_log
 
+pytestmark = pytest.mark.slow  # seconds of models in all
+
 MODEL = '{{"v":1,"kind":"model","version":"{}"}}'
 Start = Callable[..., Scene]
 

@@ -17,6 +17,8 @@ from tests.support.small_graph import assert_same_bits, named, small_config, sma
 from trainer import train
 from trainer.fit.objective import OF_RECALL, Stage, combining_from, cross_entropy, enter, objective
 
+pytestmark = pytest.mark.slow  # seconds of models in all
+
 GRAPH = small_graph()
 AFTER = int(GRAPH.facts[-1, 3]) + 1
 SUBJECT = torch.arange(12)

@@ -18,6 +18,8 @@ from tests.support.small_graph import randomize, small_config
 from trainer import train
 from trainer.fit.warm_start import BY_ENTITY, BY_ENTITY_DECAY, BY_RELATION, OWN, start_from
 
+pytestmark = pytest.mark.slow  # seconds of models in all
+
 ENCODER = HashEncoder(24)
 OLD, NEW = ("Visit", "Host", "Sue"), ("Sue", "Pay", "Visit", "Arrest")
 OLD_PEOPLE, NEW_PEOPLE = ("A", "B", "C"), ("C", "X", "A", "Y")

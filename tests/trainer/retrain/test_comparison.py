@@ -17,6 +17,8 @@ from tests.support.small_graph import ENCODER, randomize, small_config
 from trainer import starting_state
 from trainer.retrain.comparison import ModelUnderTest, judge, window_score
 
+pytestmark = pytest.mark.slow  # seconds of models in all
+
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
