@@ -118,7 +118,6 @@ class Engine:
         steps, sizes = torch.unique_consecutive(times, return_counts=True)
         for time, part in zip(steps.tolist(), torch.split(facts[:, :3], sizes.tolist()), strict=True):
             self._advance(time, known)
-            self._exclude_pending()
             known = max(known, int(part[:, [0, 2]].max()) + 1)
             self._pending.add(part)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
@@ -9,15 +11,24 @@ from adatkg_core.engine.commit import commit_facts
 from adatkg_core.model import AdaTKG
 from adatkg_core.state import GraphState, grown
 
+if TYPE_CHECKING:
+    from adatkg_core.engine.live_commit import LiveCommit
+
 
 class PendingFacts:
-    """Facts of one time in the order of the log; `include` and `exclude` say whether the state shows them."""
+    """Facts of one time in the order of the log; `include` and `exclude` say whether the state shows them.
+
+    Where a `LiveCommit` fits, facts that come after a read are added to those that the state shows already; else these are
+    taken back first.
+    """
 
     def __init__(self, model: AdaTKG, state: GraphState, facts: Tensor) -> None:
         """`facts` [n, 3] are those that wait already, on the state's device."""
         self._model, self._state = model, state
         self._facts, self._count = grown(facts.clone(), 16), facts.shape[0]
-        self._included = False
+        self._included = 0
+        self._time = 0  # as of which those were included
+        self._live = _live_commit(model, state)
 
     def all(self) -> Tensor:
         """All of them, [n, 3], whether or not the state shows them."""
@@ -25,10 +36,10 @@ class PendingFacts:
 
     def outside(self) -> Tensor:
         """Those that are not part of the state as it stands, [n, 3]."""
-        return self._facts[: 0 if self._included else self._count]
+        return self._facts[self._included : self._count]
 
     def add(self, facts: Tensor) -> None:
-        """More facts [n, 3] of the same time; the state must not show the earlier ones."""
+        """More facts [n, 3] of the same time; the state does not show them yet."""
         end = self._count + facts.shape[0]
         self._facts = grown(self._facts, end)
         self._facts[self._count : end] = facts
@@ -36,31 +47,56 @@ class PendingFacts:
 
     def include(self, time: int) -> bool:
         """Commit them as of `time`, so that it can be taken back; whether the state has changed."""
-        if not self._count or self._included:
+        if self._included == self._count:
             return False
-        self._state.begin()
-        try:
-            commit_facts(self._model, self._state, self.all(), time)
-        except BaseException:
-            self._state.rollback()
-            raise
-        self._included = True
+        self._time = time
+        if self._live is None:
+            self._commit_anew()
+        else:
+            self._live.take(self.outside(), time)
+        self._included = self._count
         return True
 
     def exclude(self) -> bool:
         """Take the commit back, bitwise; whether the state has changed."""
         if not self._included:
             return False
-        self._state.rollback()
-        self._included = False
+        if self._live is None:
+            self._state.rollback()
+        else:
+            self._live.undo()
+        self._included = 0
         return True
 
     def settle(self) -> None:
-        """Their commit stays, and nothing is pending any more."""
-        if self._included:
+        """Their commit stays, bitwise that of all of them at once, and nothing is pending any more."""
+        if self._included and self._live is None:
             self._state.keep()
-        self._included, self._count = False, 0
+        elif self._included and self._live is not None:
+            if self._live.parts > 1:
+                self._live.undo()
+                self._live.take(self._facts[: self._included], self._time)
+            self._live.keep()
+        self._included = self._count = 0
 
     def move(self, device: torch.device) -> None:
         """Go where the state has gone."""
         self._facts = self._facts.to(device)
+        self._live = _live_commit(self._model, self._state)
+
+    def _commit_anew(self) -> None:
+        self.exclude()
+        self._state.begin()
+        try:
+            commit_facts(self._model, self._state, self.all(), self._time)
+        except BaseException:
+            self._state.rollback()
+            raise
+
+
+def _live_commit(model: AdaTKG, state: GraphState) -> LiveCommit | None:
+    if model.config.model.enabled or model.recall is None or state.device.type != "cpu":
+        return None
+    from adatkg_core.engine.live_commit import LiveCommit  # not at the top: numba takes half a second
+
+    return LiveCommit(state) if LiveCommit.fits(state) else None

@@ -12,7 +12,7 @@ from adatkg_core.evidence.all_families import (
     gather_evidence,
     observe_evidence,
 )
-from adatkg_core.evidence.questions import Questions
+from adatkg_core.evidence.questions import Questions, shares_left
 from adatkg_core.evidence.transitions import FEATURES as TRANSITION_FEATURES
 from adatkg_core.evidence.transitions import follow, lift_of
 
@@ -26,4 +26,5 @@ __all__ = [
     "gather_evidence",
     "lift_of",
     "observe_evidence",
+    "shares_left",
 ]

@@ -40,7 +40,7 @@ def observe(state: GraphState, entity: Tensor, relation: Tensor, other: Tensor, 
     owner, partner, close, _ = _partners(state, who, time)
     square = close * close * _rarity(state, partner)
     total = square.new_zeros(who.shape[0]).index_add_(0, owner, square)
-    state.put("row_length", who, total.sqrt())
+    state.put("row_length", who, total.double().sqrt().float())  # by way of doubles every library has the same bits
 
 
 @dataclass(frozen=True)

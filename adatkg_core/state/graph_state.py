@@ -164,6 +164,20 @@ class GraphState:
         """What the entities of each role did with whom."""
         return self._table("role_fact", self.config.recall.kin_slots)
 
+    def tables(self) -> dict[str, PagedTable]:
+        """All that this configuration has, by name."""
+        found = (
+            self.pair_table,
+            self.relation_table,
+            self.newcomer_table,
+            self.partner_table,
+            self.fact_table,
+            self.inside_table,
+            self.group_fact_table,
+            self.role_fact_table,
+        )
+        return {table.name: table for table in found if f"{table.name}_fill" in self.layout}
+
     @property
     def keeps_evidence(self) -> bool:
         """Whether the tables behind the wider evidence are there."""
@@ -188,11 +202,15 @@ class GraphState:
     def claim_pages(self, table: str, count: int) -> int:
         """The first of `count` fresh pages of a table."""
         first = self.pages[table]
+        self.reserve_pages(table, first + count)
         self.pages[table] = first + count
+        return first
+
+    def reserve_pages(self, table: str, pages: int) -> None:
+        """Room for so many pages of a table; the new ones are empty."""
         for name, spec in self.layout.items():
             if spec.rows == table:
-                self.tensors[name] = grown(self.tensors[name], (first + count) * PAGE, spec.fill)
-        return first
+                self.tensors[name] = grown(self.tensors[name], pages * PAGE, spec.fill)
 
     def move(self, device: torch.device) -> Iterator[None]:
         """Bring the tensors to a device, at most MOVED bytes between two yields; it is whole again at the end."""

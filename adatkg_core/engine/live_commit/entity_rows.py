@@ -1,0 +1,167 @@
+"""Counting interactions in the rows of entities themselves: the same as a single commit, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adatkg_core.engine.live_commit.layout import (
+    NOBODY,
+    EntityRows,
+    Followed,
+    Kept,
+    KeptEntities,
+    Single,
+    TableRows,
+    Waiting,
+    Wide,
+)
+from adatkg_core.runtime import compiled
+
+PAGE = 16
+ONE, QUARTER = np.float32(1), np.float32(0.25)
+
+
+@compiled
+def keep_entities(entities: EntityRows, kept: KeptEntities, rows: Wide, count: int) -> int:
+    """Bring distinct rows back to where they were before the tick, or keep them; returns how many are kept now."""
+    for row in rows:
+        place = np.int64(kept.place[row])
+        if place != NOBODY:
+            _copy(kept.was, place, entities, row)
+        else:
+            _copy(entities, row, kept.was, count)
+            kept.place[row], kept.entity[count] = count, row
+            count += 1
+    return count
+
+
+@compiled
+def restore_entities(entities: EntityRows, kept: KeptEntities, count: int) -> None:
+    """All are what they were before the tick."""
+    for place in range(count):
+        _copy(kept.was, place, entities, kept.entity[place])
+    forget_entities(kept, count)
+
+
+@compiled
+def forget_entities(kept: KeptEntities, count: int) -> None:
+    """They stay as they are."""
+    for place in range(count):
+        kept.place[kept.entity[place]] = NOBODY
+
+
+@compiled
+def _copy(source: EntityRows, at: int, target: EntityRows, to: int) -> None:
+    target.ring_relation[to] = source.ring_relation[at]
+    target.ring_other[to] = source.ring_other[at]
+    target.ring_time[to] = source.ring_time[at]
+    target.interactions[to], target.last_time[to] = source.interactions[at], source.last_time[at]
+    if source.activity_fast.size:
+        target.activity_fast[to], target.activity_slow[to] = source.activity_fast[at], source.activity_slow[at]
+    if source.row_length.size:
+        target.row_length[to] = source.row_length[at]
+
+
+@compiled
+def count_entities(
+    entities: EntityRows, waiting: Waiting, of_object: Wide, rows: Wide, time: int, fast: Single, slow: Single
+) -> None:
+    """Take in all interactions of distinct rows, which are as before the tick: first as subjects, then as objects."""
+    capacity = entities.ring_time.shape[1]
+    for row in rows:
+        mine = _in_order(waiting, of_object, row)
+        before = entities.interactions[row]
+        for k in range(max(0, mine.size - capacity), mine.size):
+            column = (before + k) % capacity
+            entities.ring_relation[row, column] = waiting.relation[mine[k]]
+            entities.ring_other[row, column] = waiting.other[mine[k]]
+            entities.ring_time[row, column] = time
+        if entities.activity_fast.size:
+            age, more = max(time - entities.last_time[row], 0), np.float32(mine.size)
+            entities.activity_fast[row] = entities.activity_fast[row] * fast[min(age, fast.size - 1)] + more
+            entities.activity_slow[row] = entities.activity_slow[row] * slow[min(age, slow.size - 1)] + more
+        entities.interactions[row] = before + mine.size
+        entities.last_time[row] = time
+
+
+@compiled
+def _in_order(waiting: Waiting, of_object: Wide, row: int) -> Wide:
+    """The interactions of a row as a single commit of the whole tick would have them."""
+    size, i = 0, np.int64(waiting.latest[row])
+    while i != NOBODY:
+        size += 1
+        i = waiting.before[i]
+    latest_first = np.empty(size, np.int64)
+    i = np.int64(waiting.latest[row])
+    for k in range(size):
+        latest_first[k] = i
+        i = waiting.before[i]
+    mine = np.empty(size, np.int64)
+    found = 0
+    for side in range(2):
+        for k in range(size - 1, -1, -1):
+            if of_object[latest_first[k]] == side:
+                mine[found] = latest_first[k]
+                found += 1
+    return mine
+
+
+@compiled
+def count_transitions(
+    pair: TableRows, entity: Wide, relation: Wide, other: Wide, followed: Followed, table: Single, size: int
+) -> int:
+    """Count after which relations of its pair each interaction came, by rows of the pair table as before the tick.
+
+    `table` [2R, 2R] is the state's; returns how many of its places are kept by now.
+    """
+    for i in range(entity.size):
+        for j in range(pair.fill[entity[i]]):
+            slot = np.int64(pair.pages[entity[i], j // PAGE]) * PAGE + j % PAGE
+            if pair.other[slot] != other[i]:
+                continue
+            before, now = pair.relation[slot], relation[i]
+            if followed.count[before, now] == 0:
+                followed.was[before, now] = table[before, now]
+                followed.place[size, 0], followed.place[size, 1] = before, now
+                size += 1
+            followed.count[before, now] += 1
+            table[before, now] = followed.was[before, now] + np.float32(followed.count[before, now])
+    return size
+
+
+@compiled
+def end_transitions(followed: Followed, table: Single, size: int, restore: bool) -> None:
+    """The tick's counts are forgotten; with `restore` they had never been."""
+    for i in range(size):
+        before, now = followed.place[i, 0], followed.place[i, 1]
+        if restore:
+            table[before, now] = followed.was[before, now]
+        followed.count[before, now] = 0
+
+
+@compiled
+def measure_rows(
+    partner: TableRows, kept: Kept, lengths: Single, rows: Wide, fill_before: Wide, time: int, slow: Single
+) -> None:
+    """The lengths of changed rows of partners, and of the tick's other rows that a change of how rare one is reaches."""
+    for i in range(rows.size):
+        row = rows[i]
+        lengths[row] = _length(partner, row, time, slow)
+        if fill_before[i] == partner.fill[row]:
+            continue
+        for j in range(partner.fill[row]):  # who has `row` as a partner is one of its own: it was never full
+            near = partner.other[np.int64(partner.pages[row, j // PAGE]) * PAGE + j % PAGE]
+            if kept.fill[near] != NOBODY:
+                lengths[near] = _length(partner, near, time, slow)
+
+
+@compiled
+def _length(partner: TableRows, row: int, time: int, slow: Single) -> float:
+    total = np.float32(0)
+    for j in range(partner.fill[row]):
+        slot = np.int64(partner.pages[row, j // PAGE]) * PAGE + j % PAGE
+        left = slow[min(max(np.int64(time) - np.int64(partner.last[slot]), 0), slow.size - 1)]
+        count = partner.slow[slot] * left
+        close = count / (ONE + QUARTER * count)
+        total += close * close * (ONE / (ONE + np.float32(partner.fill[partner.other[slot]])))
+    return np.float32(np.sqrt(np.float64(total)))  # type: ignore[return-value]

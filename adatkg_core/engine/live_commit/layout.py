@@ -1,0 +1,92 @@
+"""The arrays that compiled commits work on: views of the state's tensors, and what is kept to take a commit back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Wide = NDArray[np.int64]
+Narrow = NDArray[np.int32]
+Single = NDArray[np.float32]
+NOBODY = -1
+
+
+class TableRows(NamedTuple):
+    """A paged table of the state; the last three are empty where it is not dated."""
+
+    pages: Narrow  # [rows, pages of a row]
+    fill: Narrow  # [rows]
+    relation: Narrow  # [slots]
+    other: Narrow
+    last: Narrow
+    count: Single
+    fast: Single
+    slow: Single
+    first: Narrow
+    times: Narrow
+    ticks: Wide
+
+
+class Waiting(NamedTuple):
+    """Interactions of one tick in the order in which they came; those of a row are linked, the latest first."""
+
+    row: Wide  # [I]
+    relation: Wide
+    other: Wide
+    before: Wide  # the one before it of the same row
+    latest: Narrow  # [rows]
+
+
+class Kept(NamedTuple):
+    """What slots held before the tick; those of a row are linked, and so are those that are free again."""
+
+    slot: Wide  # [I] no more slots than interactions are ever written
+    before: Wide
+    relation: Narrow
+    other: Narrow
+    last: Narrow
+    count: Single
+    fast: Single
+    slow: Single
+    first: Narrow
+    times: Narrow
+    ticks: Wide
+    newest: Narrow  # [rows]
+    fill: Narrow  # [rows] before the tick; NOBODY where the row is as it was
+    touched: Wide  # [I] rows
+    claimed: Wide  # [I, 2] row and which of its pages
+    numbers: Wide  # [5] see the constants below
+
+
+USED, FREE, TOUCHED, CLAIMED, NEXT_PAGE = range(5)  # of `Kept.numbers`
+
+
+class EntityRows(NamedTuple):
+    """What the state knows of each entity besides its tables; the last three may be empty."""
+
+    ring_relation: Narrow  # [rows, capacity]
+    ring_other: Narrow
+    ring_time: Narrow
+    interactions: Wide  # [rows]
+    last_time: Wide
+    activity_fast: Single
+    activity_slow: Single
+    row_length: Single
+
+
+class KeptEntities(NamedTuple):
+    """Rows of entities as they were before the tick."""
+
+    place: Narrow  # [rows] where a row is kept, NOBODY where it is as it was
+    entity: Wide  # [I]
+    was: EntityRows  # [I, …]
+
+
+class Followed(NamedTuple):
+    """Which relation the tick's facts followed, how often, and what the state's table held before."""
+
+    count: Narrow  # [2R, 2R]
+    was: Single  # [2R, 2R]
+    place: Wide  # [2R * 2R, 2]

@@ -1,0 +1,118 @@
+"""One paged table of a state while the facts of a tick come in."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import torch
+
+from adatkg_core.engine.live_commit.layout import FREE, NEXT_PAGE, NOBODY, Kept, Single, TableRows, Waiting, Wide
+from adatkg_core.engine.live_commit.table_rows import count_rows, forget_all, restore_all, restore_rows
+from adatkg_core.state import GraphState, PagedTable
+
+SPANS_UNTIL_ZERO = 105  # exp(-105) is zero in single precision
+
+
+class LiveTable:
+    """Takes interactions in as they come; the table is always as if all of the tick had come at once."""
+
+    def __init__(self, state: GraphState, table: PagedTable) -> None:
+        self._state, self._table = state, table
+        self._size = 0
+        self._page = -1  # the next one when the tick began
+        self._waiting, self._kept = _waiting(0, 0), _kept(0, 0)
+
+    def restore_rows(self, rows: Wide) -> None:
+        """Distinct rows as they were before the tick; `take` must follow with interactions of each."""
+        self._reserve(0)
+        restore_rows(self.rows(), self._kept, rows)
+
+    def take(self, row: Wide, relation: Wide, other: Wide, time: int) -> None:
+        """Further interactions of the tick."""
+        if row.size == 0:
+            return
+        start, end = self._size, self._size + row.size
+        self._reserve(row.size)
+        self._waiting.row[start:end], self._waiting.relation[start:end] = row, relation
+        self._waiting.other[start:end] = other
+        self._size = end
+        fast, slow = left_after(self._table.fast), left_after(self._table.slow)
+        count_rows(self.rows(), self._waiting, self._kept, start, end, time, fast, slow)
+        self._state.pages[self._table.name] = int(self._kept.numbers[NEXT_PAGE])
+
+    def undo(self) -> None:
+        """The table is what it was before the tick."""
+        if self._size:
+            restore_all(self.rows(), self._waiting, self._kept, self._size, self._page)
+            self._state.pages[self._table.name] = self._page
+        self._size = 0
+
+    def keep(self) -> None:
+        """What was taken in stays."""
+        if self._size:
+            forget_all(self._waiting, self._kept, self._size, NOBODY)
+        self._size = 0
+
+    def rows(self) -> TableRows:
+        """The table's arrays, as long as the state's tensors do not grow."""
+        get, name = self._state.tensors, self._table.name
+        dated = (get[f"{name}_{part}"].numpy() if self._table.dated else None for part in ("first", "times", "ticks"))
+        found = (get[f"{name}_{part}"].numpy() for part in TableRows._fields[:8])
+        kinds = (np.int32, np.int32, np.int64)
+        return TableRows(*found, *(np.empty(0, k) if a is None else a for a, k in zip(dated, kinds, strict=True)))
+
+    @property
+    def waiting(self) -> Waiting:
+        """The interactions of the tick so far."""
+        return self._waiting
+
+    @property
+    def kept(self) -> Kept:
+        """What the tick has changed so far."""
+        return self._kept
+
+    def _reserve(self, more: int) -> None:
+        """Room for so many more interactions, each of which may want a page, and for the rows that there are."""
+        state, name = self._state, self._table.name
+        if self._size == 0:
+            self._page = self._kept.numbers[NEXT_PAGE] = state.pages[name]
+        state.reserve_pages(name, int(self._kept.numbers[NEXT_PAGE]) + more)
+        rows, size = state.tensors[f"{name}_fill"].shape[0], self._size + more
+        if rows > self._kept.fill.size or size > self._waiting.row.size:
+            rows, size = max(rows, self._kept.fill.size), max(2 * self._waiting.row.size, size, 64)
+            self._waiting = Waiting(*map(_grown, self._waiting, _waiting(rows, size)))
+            self._kept = Kept(*map(_grown, self._kept, _kept(rows, size)))
+
+
+def _grown(before: Wide, larger: Wide) -> Wide:
+    """`larger`, beginning with what was there before."""
+    larger[: before.shape[0]] = before
+    return larger
+
+
+def _waiting(rows: int, size: int) -> Waiting:
+    columns = (np.empty(size, np.int64) for _ in range(4))
+    return Waiting(*columns, np.full(rows, NOBODY, np.int32))
+
+
+def _kept(rows: int, size: int) -> Kept:
+    wide = (np.empty(size, np.int64) for _ in range(2))
+    narrow = (np.empty(size, np.int32) for _ in range(3))
+    single = (np.empty(size, np.float32) for _ in range(3))
+    dated = (np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int64))
+    by_row = (np.full(rows, NOBODY, np.int32) for _ in range(2))
+    numbers = np.zeros(5, np.int64)
+    numbers[FREE] = NOBODY
+    return Kept(
+        *wide, *narrow, *single, *dated, *by_row, np.empty(size, np.int64), np.empty((size, 2), np.int64), numbers
+    )
+
+
+@cache
+def left_after(span: float) -> Single:
+    """What is left of a count at each age, until nothing is: as the state's tables decay it."""
+    ages = torch.arange(math.ceil(SPANS_UNTIL_ZERO * span) + 2, device="cpu").float()
+    share: Single = torch.exp(-ages / span).numpy()
+    return share
