@@ -2,8 +2,10 @@
 
 from adatkg_core.engine.admission import Admission, EntityLimit, Observed
 from adatkg_core.engine.commit import commit_facts
-from adatkg_core.engine.engine import CHUNK, Engine
+from adatkg_core.engine.compilation import compile_engine
+from adatkg_core.engine.engine import Engine
 from adatkg_core.engine.entity_profile import EntityProfile, profile_entity
+from adatkg_core.engine.ranked_lists import CHUNK
 from adatkg_core.engine.snapshot import Snapshot
 
 __all__ = [
@@ -15,5 +17,6 @@ __all__ = [
     "Observed",
     "Snapshot",
     "commit_facts",
+    "compile_engine",
     "profile_entity",
 ]

@@ -15,16 +15,15 @@ from torch import Tensor
 from adatkg_core.clock import Clock
 from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.engine.admission import Admission, EntityLimit, Observed, object_to_query, object_to_tick
+from adatkg_core.engine.name_rows import empty_grouping, write_names
 from adatkg_core.engine.pending import PendingFacts
-from adatkg_core.engine.ranked_lists import chunks, exact_ranks, recurrent_lists, top_lists
+from adatkg_core.engine.ranked_lists import chunk_size, chunks, exact_ranks, recurrent_lists, top_lists
 from adatkg_core.engine.snapshot import Snapshot
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Query, Ranking, Recurrent, Refusal
-from adatkg_core.model import AdaTKG, View, keeps_counts, score_recurrency
-from adatkg_core.state import NAME_TENSORS, Catalog, GraphState, Grouping, Relations
-from adatkg_core.text import TextEncoder, choose_structure, text_of
-
-CHUNK = 256  # queries scored at once; bounds memory, never changes an answer
+from adatkg_core.model import AdaTKG, RecallView, View, keeps_counts, score_recurrency
+from adatkg_core.state import NAME_TENSORS, Catalog, GraphState, Relations, both_sides
+from adatkg_core.text import TextEncoder
 
 
 class Engine:
@@ -62,10 +61,11 @@ class Engine:
         self.device = model.relation_text.device
         self.state = GraphState(model.config, model.relation_text.shape[1], len(relations), self.device)
         self.catalog = Catalog()
-        self.grouping = self._empty_grouping()
+        self.grouping = empty_grouping(self.model)
         self.watermark: int | None = None
         self._pending = PendingFacts(model, self.state, torch.zeros((0, 3), dtype=torch.int64, device=self.device))
         self._view: View | None = None
+        self._recalled = RecallView()
         self._visible = 0
         if snapshot is not None:
             self.restore(snapshot)
@@ -128,7 +128,7 @@ class Engine:
             return
         start = self.state.entities
         self.state.reserve(start + len(fresh))
-        self._write_names(start, fresh, self.grouping.add(fresh))
+        write_names(self.model, self.state, self.encoder, start, fresh, self.grouping.add(fresh))
         self.state.entities = start + len(fresh)
         self._view = None
 
@@ -151,7 +151,7 @@ class Engine:
                 time = query.t if self.watermark is None else max(query.t, self.watermark)
                 groups.setdefault(time, []).append(i)
         for time in sorted(groups):
-            for part in chunks(groups[time], queries, CHUNK):
+            for part in chunks(groups[time], queries, chunk_size(self.state.entities)):
                 some = self._answer([queries[i] for i in part], time, depth, heuristic)
                 for i, answer in zip(part, some, strict=True):
                     answers[i] = answer
@@ -167,8 +167,8 @@ class Engine:
         with self.rows_for(strangers) as rows:
             if strangers:
                 view = view.and_also(self.model.view(self.state, torch.tensor(rows, device=self.device)))
-            for start in range(0, subject.shape[0], CHUNK):
-                part = slice(start, min(start + CHUNK, subject.shape[0]))
+            for start in range(0, subject.shape[0], step := chunk_size(self.state.entities)):
+                part = slice(start, min(start + step, subject.shape[0]))
                 scores = self.model.score(self.state, view, subject[part], relation[part], time).total
                 yield part, scores if strangers else scores[:, :visible]
 
@@ -182,7 +182,7 @@ class Engine:
 
     def read_anew(self) -> None:
         """Keep nothing of earlier reads, whose company decides how sums round: the next answer is the state's alone."""
-        self._view = None
+        self._view, self._recalled = None, RecallView()
 
     def gates(self, time: int) -> Tensor:
         """The mean gate of each entity as a read at `time` sees it, [N]."""
@@ -234,11 +234,11 @@ class Engine:
         pending = tensors.pop("pending").to(self.device)
         self.state.load(tensors, len(meta["entities"]), meta["pages"])
         self.catalog = Catalog(meta["entities"])
-        self.grouping = self._empty_grouping()
+        self.grouping = empty_grouping(self.model)
         self.grouping.add(meta["entities"])
         self.watermark, self._visible = meta["watermark"], meta["visible"]
         self._pending = PendingFacts(self.model, self.state, pending)
-        self._view = None
+        self.read_anew()
 
     def move(self, device: torch.device, encoder: TextEncoder) -> Iterator[None]:
         """Go to another device, model and all, in small steps; nothing may be asked of it before the last."""
@@ -247,7 +247,7 @@ class Engine:
         yield
         yield from self.state.move(device)
         self._pending.move(device)
-        self._view = None
+        self.read_anew()
         self.device, self.encoder = device, encoder
 
     # -- private ----------------------------------------------------------------------------------------------
@@ -261,30 +261,28 @@ class Engine:
         self.watermark = time
 
     def _include_pending(self) -> None:
-        if self.watermark is not None and self._pending.include(self.watermark):
-            self._view = None
+        if self.watermark is not None and (changed := self._pending.include(self.watermark)) is not None:
+            self._renew(changed)
 
     def _exclude_pending(self) -> None:
-        if self._pending.exclude():
+        if (changed := self._pending.exclude()) is not None:
+            self._renew(changed)
+
+    def _renew(self, changed: Tensor) -> None:
+        """What was read of the rows of these facts [n, 3] is read again."""
+        entity, relation, _ = both_sides(changed, self.state.n_relations)
+        self._recalled.grow(self.state.entities)
+        self._recalled.renew(entity, torch.unique(relation))
+        if self.model.config.model.enabled:
             self._view = None
 
     def _read(self, time: int) -> tuple[View, int]:
         visible = self.turn_to(time)
         if self._view is None:
-            self._view = self.model.view(self.state, torch.arange(self.state.entities, device=self.device))
+            self._recalled.grow(self.state.entities)
+            everyone = torch.arange(self.state.entities, device=self.device)
+            self._view = self.model.view(self.state, everyone, recalled=self._recalled)
         return self._view, visible
-
-    def _empty_grouping(self) -> Grouping:
-        return Grouping(choose_structure(self.model.config.model.names, ()))
-
-    def _write_names(self, start: int, names: Sequence[str], kin: tuple[list[int], list[int]]) -> None:
-        text = self.encoder.encode([text_of(name) for name in names]).to(self.device)
-        rows = torch.arange(start, start + len(names), device=self.device)
-        self.state.tensors["text"][rows] = text
-        self.state.tensors["cluster"][rows] = self.model.assign_clusters(self.state, rows)
-        if self.state.keeps_evidence:
-            for name, numbers in zip(("group", "role"), kin, strict=True):
-                self.state.tensors[name][rows] = torch.tensor(numbers, device=self.device)
 
     def _answer(self, queries: list[Query], time: int, depth: int, heuristic: bool) -> list[Ranking]:
         view, visible = self._read(time)
@@ -341,7 +339,8 @@ class Engine:
     def _seat(self, strangers: list[str]) -> None:
         if strangers:
             self.state.reserve(self.state.entities + len(strangers))
-            self._write_names(self.state.entities, strangers, self.grouping.look_up(strangers))
+            kin = self.grouping.look_up(strangers)
+            write_names(self.model, self.state, self.encoder, self.state.entities, strangers, kin)
 
     def _forget_strangers(self, count: int) -> None:
         rows = slice(self.state.entities, self.state.entities + count)

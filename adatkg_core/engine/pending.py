@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class PendingFacts:
     """Facts of one time in the order of the log; `include` and `exclude` say whether the state shows them.
 
-    Where a `LiveCommit` fits, facts that come after a read are added to those that the state shows already; else these are
-    taken back first.
+    Where a `LiveCommit` fits, facts that come after a read are added to those that the state shows already; else these
+    are taken back first.
     """
 
     def __init__(self, model: AdaTKG, state: GraphState, facts: Tensor) -> None:
@@ -45,28 +45,29 @@ class PendingFacts:
         self._facts[self._count : end] = facts
         self._count = end
 
-    def include(self, time: int) -> bool:
-        """Commit them as of `time`, so that it can be taken back; whether the state has changed."""
-        if self._included == self._count:
-            return False
+    def include(self, time: int) -> Tensor | None:
+        """Commit them as of `time`, so that it can be taken back; the facts [n, 3] that this adds to the state."""
+        outside = self.outside()
+        if outside.shape[0] == 0:
+            return None
         self._time = time
         if self._live is None:
             self._commit_anew()
         else:
-            self._live.take(self.outside(), time)
+            self._live.take(outside, time)
         self._included = self._count
-        return True
+        return outside
 
-    def exclude(self) -> bool:
-        """Take the commit back, bitwise; whether the state has changed."""
+    def exclude(self) -> Tensor | None:
+        """Take the commit back, bitwise; the facts [n, 3] that the state no longer shows."""
         if not self._included:
-            return False
+            return None
         if self._live is None:
             self._state.rollback()
         else:
             self._live.undo()
-        self._included = 0
-        return True
+        taken_back, self._included = self._facts[: self._included], 0
+        return taken_back
 
     def settle(self) -> None:
         """Their commit stays, bitwise that of all of them at once, and nothing is pending any more."""

@@ -13,10 +13,17 @@ from adatkg_core.events import Answer, Query, Recurrent
 from adatkg_core.metrics import rank_targets
 from adatkg_core.state import Catalog
 
+CHUNK = 256  # queries scored at once at most, and
+CHUNK_SCORES = 1 << 25  # scores: this bounds memory, and never changes an answer
 BLOCK = 1_024  # names ranked at once; bounds memory, never changes a rank
 NAMES = 2_048  # in the queries answered at once, likewise
 FEW = 8  # names of a query that are counted against all candidates; more are looked up in their order
 BLOCK_SCORES = 1 << 22  # scores put into order at once
+
+
+def chunk_size(entities: int) -> int:
+    """How many queries are scored at once in a graph of so many entities."""
+    return min(CHUNK, max(1, CHUNK_SCORES // max(1, entities)))
 
 
 def chunks(asked: Sequence[int], queries: Sequence[Query], most: int) -> Iterator[list[int]]:

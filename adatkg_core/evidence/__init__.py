@@ -14,7 +14,7 @@ from adatkg_core.evidence.all_families import (
 )
 from adatkg_core.evidence.questions import Questions, shares_left
 from adatkg_core.evidence.transitions import FEATURES as TRANSITION_FEATURES
-from adatkg_core.evidence.transitions import follow, lift_of
+from adatkg_core.evidence.transitions import follow, lift_of, totals_of
 
 __all__ = [
     "FEATURES",
@@ -27,4 +27,5 @@ __all__ = [
     "lift_of",
     "observe_evidence",
     "shares_left",
+    "totals_of",
 ]

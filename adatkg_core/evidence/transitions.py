@@ -33,12 +33,19 @@ def observe(state: GraphState, entity: Tensor, relation: Tensor, other: Tensor) 
     state.put("followed", place, state.tensors["followed"][place] + count)
 
 
-def lift_of(state: GraphState, kinds: Tensor) -> Tensor:
-    """The lift of every relation for each of those asked [Q], [Q, 2R]; zero where nothing is known."""
+def totals_of(state: GraphState) -> tuple[Tensor, Tensor]:
+    """How often each relation was followed, and what share of all each is of what followed: two of [2R]."""
     followed = state.tensors["followed"]
-    total = followed.sum().clamp(min=1)
-    # Summed over all relations before some are chosen, so that no sum depends on which others are asked about.
-    expected = followed.sum(1) * (followed.sum(0) / total)[kinds].unsqueeze(1)  # [Q, 2R]
+    return followed.sum(1), followed.sum(0) / followed.sum().clamp(min=1)
+
+
+def lift_of(state: GraphState, kinds: Tensor, totals: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    """The lift of every relation for each of those asked [Q], [Q, 2R]; zero where nothing is known.
+
+    `totals` are those of the state, if the caller has them already.
+    """
+    followed, (before, share) = state.tensors["followed"], totals or totals_of(state)
+    expected = before * share[kinds].unsqueeze(1)  # [Q, 2R]
     return torch.log((followed[:, kinds].T + PRIOR) / (expected + PRIOR))
 
 

@@ -2,6 +2,7 @@
 
 from adatkg_core.model.adatkg import AdaTKG, LastUpdate, Scores, View
 from adatkg_core.model.memory import Ema
+from adatkg_core.model.recall_view import RecallView
 from adatkg_core.model.recurrency import Recurrency, keeps_counts, score_recurrency
 from adatkg_core.model.snapshot_protocol import score_snapshot
 
@@ -9,6 +10,7 @@ __all__ = [
     "AdaTKG",
     "Ema",
     "LastUpdate",
+    "RecallView",
     "Recurrency",
     "Scores",
     "View",

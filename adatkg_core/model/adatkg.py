@@ -169,14 +169,21 @@ class AdaTKG(nn.Module):
 
     # -- reading ----------------------------------------------------------------------------------------------
 
-    def view(self, state: GraphState, ids: Tensor, last: LastUpdate | None = None, extra: Tensor | None = None) -> View:
+    def view(
+        self,
+        state: GraphState,
+        ids: Tensor,
+        last: LastUpdate | None = None,
+        extra: Tensor | None = None,
+        recalled: RecallView | None = None,
+    ) -> View:
         """The entities `ids` [N] as of the state.
 
         With `last`, the memories that an update writes are computed with gradient, which is how the update rule
         learns; `ids` must then begin with every entity of that update in order 0, 1, …. `extra` [N, d] is added
-        to the entities' own vectors (the snapshot protocol's mark).
+        to the entities' own vectors (the snapshot protocol's mark). `recalled` is what the recall head has read so far.
         """
-        cluster, recalled = state.tensors["cluster"][ids], RecallView(ids.shape[0])
+        cluster, recalled = state.tensors["cluster"][ids], recalled or RecallView(ids.shape[0])
         if not self.config.model.enabled:
             nothing = state.tensors["text"].new_zeros(ids.shape[0], 0)
             return View(nothing, nothing, nothing.sum(1), cluster, nothing.sum(), recalled)

@@ -21,8 +21,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from adatkg_core.evidence import FEATURES as EVIDENCE_FEATURES
-from adatkg_core.evidence import TRANSITION_FEATURES, Gathered, Questions, follow, gather_evidence, lift_of
-from adatkg_core.model.recall_view import FarEnd, RecallView
+from adatkg_core.evidence import TRANSITION_FEATURES, Gathered, Questions, follow, gather_evidence, lift_of, totals_of
+from adatkg_core.model.recall_view import FarEnd, Index, RecallView
 from adatkg_core.settings import RecallConfig
 from adatkg_core.state import GraphState, PagedTable, Slots, distinct_places
 
@@ -30,6 +30,8 @@ BASE_FEATURES = 5  # what is known of a slot: seen, counts, recency
 ACTIVITY_FEATURES = 4
 OWN_FEATURES = BASE_FEATURES + 6
 ALIKE_FEATURES = 7
+SAME_NAME = 1e-5  # names whose cosine is nearer to 1 read the same
+ROUNDING = 2e-5  # by which a cosine in single precision may be wrong, and more
 
 
 class Recall(nn.Module):
@@ -61,39 +63,40 @@ class Recall(nn.Module):
         self, state: GraphState, view: RecallView, subject: Tensor, relation: Tensor, time: int, n: int
     ) -> Tensor:
         """Queries [B] -> scores [B, n] over the first n entities; `view` holds what others have read of this state."""
-        activity = self._activity(state, n, time)
+        activity, lively = view.activity(n, time, lambda rows: self._activity(state, rows, time))
         questions = Questions.of(subject, relation, time, n)
         kinds, kind = questions.kinds, questions.kind
         embedded = self.relation(kinds)
         far = self._far_end(state, state.relation_table, view, questions, activity, self.base)
-        base = self._spread(far, self.wants(embedded), activity)
-        planes = far.features.new_zeros(kinds.shape[0] * n, BASE_FEATURES)
-        planes = planes.index_copy(0, far.owner * n + far.other, far.features)
+        base = _spread(far, self.wants(embedded), lively)
+        planes = _Planes.of(far, kinds.shape[0], n)
         warmth = torch.log1p(state.tensors["interactions"][subject].float())
         context = _Context(relation, kind, embedded, self._affinity(kinds), planes, activity, warmth, n)
-        place, value = self._own(state, questions, context)
+        place, value = self._own(state, view, questions, context)
         named = self.names(state.tensors["text"], view, subject, embedded[kind], warmth, n)
         scores: Tensor = (base[kind] + named).reshape(-1).index_add(0, place, value).view(-1, n)
         cold = (state.tensors["interactions"][subject] < self.config.cold_below).nonzero().squeeze(1)
         if cold.shape[0] == 0:
             return scores
         far = self._far_end(state, state.newcomer_table, view, questions, activity, self.newcomer)
-        newcomer = self._spread(far, self.newcomer_wants(embedded), activity)
+        newcomer = _spread(far, self.newcomer_wants(embedded), lively)
         return scores.index_add(0, cold, self._cold(state, subject, time, context, cold, newcomer))
 
-    def _activity(self, state: GraphState, n: int, time: int) -> Tensor:
+    def _activity(self, state: GraphState, rows: Index, time: int) -> tuple[Tensor, Tensor]:
+        """How busy entities are as of a time [n, ACTIVITY_FEATURES], and what relations may want of that [n, …]."""
         get = state.tensors
-        age = (time - get["last_time"][:n]).clamp(min=0).float()
-        seen = get["interactions"][:n] > 0
-        return torch.stack(
+        interactions = get["interactions"][rows]
+        age = (time - get["last_time"][rows]).clamp(min=0).float()
+        activity = torch.stack(
             (
-                torch.log1p(get["interactions"][:n].float()),
-                torch.log1p(get["activity_fast"][:n] * torch.exp(-age / self.config.fast)),
-                torch.log1p(get["activity_slow"][:n] * torch.exp(-age / self.config.slow)),
-                torch.where(seen, 1 / (1 + age), -1.0),
+                torch.log1p(interactions.float()),
+                torch.log1p(get["activity_fast"][rows] * torch.exp(-age / self.config.fast)),
+                torch.log1p(get["activity_slow"][rows] * torch.exp(-age / self.config.slow)),
+                torch.where(interactions > 0, 1 / (1 + age), -1.0),
             ),
             1,
-        )  # [n, 4]
+        )
+        return activity, self.activity(activity)
 
     def _far_end(
         self,
@@ -106,23 +109,20 @@ class Recall(nn.Module):
     ) -> FarEnd:
         """Whom a table has seen at the far end of the relations asked, and what that is worth."""
 
-        def read(kinds: Tensor) -> FarEnd:
+        def read(kinds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             slots = table.read(state, kinds, questions.time)
-            features = torch.stack(_counted(slots), 1)
-            known = torch.cat((features, activity[slots.other], self.relation(kinds)[slots.owner]), 1)
-            return FarEnd(slots.owner, slots.other, features, weigh(known).squeeze(1))
+            return slots.owner, slots.other, torch.stack(_counted(slots), 1)
 
-        far_ends = view.far_ends(table.name, questions.time)
-        return far_ends.of(questions.kinds, self.relation.num_embeddings, read)
+        def value(kind: Tensor, other: Tensor, features: Tensor) -> Tensor:
+            known = torch.cat((features, activity[other], self.relation(kind)), 1)
+            worth: Tensor = weigh(known).squeeze(1)
+            return worth
 
-    def _spread(self, far: FarEnd, wanted: Tensor, activity: Tensor) -> Tensor:
-        """Scores [Q, n]: of all by what is wanted [Q, …] of their activity, of those seen by what that is worth."""
-        n = activity.shape[0]
-        scores = wanted @ self.activity(activity).T  # [Q, n]
-        spread: Tensor = scores.reshape(-1).index_add(0, far.owner * n + far.other, far.value).view(-1, n)
-        return spread
+        return view.far_end(table.name, questions.kinds, questions.time, read, value)
 
-    def _own(self, state: GraphState, questions: Questions, context: _Context) -> tuple[Tensor, Tensor]:
+    def _own(
+        self, state: GraphState, view: RecallView, questions: Questions, context: _Context
+    ) -> tuple[Tensor, Tensor]:
         slots = state.pair_table.read(state, questions.subject, questions.time)
         asked = context.relation[slots.owner]
         exact = (slots.relation == asked).float()
@@ -144,16 +144,17 @@ class Recall(nn.Module):
         total = columns.new_zeros(place.shape[0], columns.shape[1]).index_add(0, entry, columns)
         latest = columns.new_zeros(place.shape[0]).scatter_reduce(0, entry, 1 / (1 + slots.age), "amax")
         exact_part, rest = total[:, :BASE_FEATURES], torch.log1p(total[:, BASE_FEATURES:])
-        wider = () if gathered is None else self._wider(state, questions, gathered, slots)
+        wider = () if gathered is None else self._wider(state, view, questions, gathered, slots)
         features = torch.cat((exact_part, rest, latest.unsqueeze(1), *wider, context.of(place)), 1)
         return place, self.own(features).squeeze(1)
 
     def _wider(
-        self, state: GraphState, questions: Questions, gathered: Gathered, slots: Slots
+        self, state: GraphState, view: RecallView, questions: Questions, gathered: Gathered, slots: Slots
     ) -> tuple[Tensor, Tensor]:
         """The wider evidence in rows, and what the relations seen there say about the one asked."""
         with torch.no_grad():
-            lift = lift_of(state, questions.kinds)[questions.kind[slots.owner], slots.relation]
+            totals = view.once("followed", lambda: totals_of(state))
+            lift = lift_of(state, questions.kinds, totals)[questions.kind[slots.owner], slots.relation]
             return gathered.features, follow(lift, slots, gathered.entry, gathered.place.shape[0])
 
     def _cold(
@@ -162,27 +163,27 @@ class Recall(nn.Module):
         """What is added for the queries `cold` [C], whose subjects have few interactions: [C, n]."""
         names, which = torch.unique(subject[cold], return_inverse=True)
         text = state.tensors["text"]
-        cosine = (text[names] @ text[: context.n].T)[which]  # [C, n]
+        near = text[names] @ text[: context.n].T  # [D, n]
         kind = context.kind[cold]
         scores = newcomer[kind]
 
-        neighbour, weight = nearest_names(state, names, self.config.neighbours)  # [D, k]
-        row, near = neighbour[which].reshape(-1), weight[which].reshape(-1)
+        neighbour, weight = nearest_names(state, names, near[:, : state.entities], self.config.neighbours)  # [D, k]
+        row, alike = neighbour[which].reshape(-1), weight[which].reshape(-1)
         reader = torch.arange(cold.shape[0], device=cold.device).repeat_interleave(neighbour.shape[1])
         slots = state.pair_table.read(state, row, time)
-        reader, near = reader[slots.owner], near[slots.owner]
+        reader, alike = reader[slots.owner], alike[slots.owner]
         asked = context.relation[cold][reader]
         exact = (slots.relation == asked).float()
-        mass = near.pow(3) * slots.slow
-        sharp = near.pow(12) * slots.slow
+        mass = alike.pow(3) * slots.slow
+        sharp = alike.pow(12) * slots.slow
         related = self.similarity[asked, slots.relation] * mass
-        sums = (exact * mass, related, mass, near.pow(3) * slots.fast, exact * sharp, sharp)
+        sums = (exact * mass, related, mass, alike.pow(3) * slots.fast, exact * sharp, sharp)
         affinity = context.affinity[kind[reader], slots.relation] * mass.unsqueeze(1)
         columns = torch.cat((torch.stack(sums, 1), affinity), 1)
         place, number = distinct_places(reader * context.n + slots.other, cold.shape[0] * context.n)
         entry = number[reader * context.n + slots.other]
         total = torch.log1p(columns.new_zeros(place.shape[0], columns.shape[1]).index_add(0, entry, columns))
-        similar = cosine.reshape(-1)[place].unsqueeze(1)
+        similar = near[which[place // context.n], place % context.n].unsqueeze(1)
         known = context.of(cold[place // context.n] * context.n + place % context.n)
         value = self.alike(torch.cat((total, similar, known), 1)).squeeze(1)
         total_scores: Tensor = scores.reshape(-1).index_add(0, place, value).view_as(scores)
@@ -233,6 +234,29 @@ class ByteDropout(nn.Module):
 
 
 @dataclass(frozen=True)
+class _Planes:
+    """Features of flat places relation * n + candidate, of which few have any."""
+
+    place: Tensor  # [M] those that have
+    number: Tensor  # [Q * n] at these places which of the M it is, elsewhere whatever the memory held
+    features: Tensor  # [M, BASE_FEATURES]
+
+    @classmethod
+    def of(cls, far: FarEnd, kinds: int, n: int) -> _Planes:
+        place = far.owner * n + far.other
+        number = place.new_empty(kinds * n, dtype=torch.int32)
+        number[place] = torch.arange(place.shape[0], dtype=torch.int32, device=place.device)
+        return cls(place, number, far.features)
+
+    def at(self, place: Tensor) -> Tensor:
+        """Features [U, BASE_FEATURES] at places [U], zero where there are none."""
+        if self.place.shape[0] == 0:
+            return self.features.new_zeros(place.shape[0], BASE_FEATURES)
+        found = self.number[place].long().clamp(0, self.place.shape[0] - 1)
+        return self.features[found] * (self.place[found] == place).unsqueeze(1)
+
+
+@dataclass(frozen=True)
 class _Context:
     """What every term knows about a query and a candidate besides its own counts."""
 
@@ -240,7 +264,7 @@ class _Context:
     kind: Tensor  # [B] place of the relation among the Q distinct ones
     embedded: Tensor  # [Q, relation_dim]
     affinity: Tensor  # [Q, 2R, heads]
-    planes: Tensor  # [Q * n, BASE_FEATURES] what is known of (relation, candidate)
+    planes: _Planes  # what is known of (relation, candidate)
     activity: Tensor  # [n, ACTIVITY_FEATURES]
     warmth: Tensor  # [B] log interactions of the subject
     n: int
@@ -250,7 +274,7 @@ class _Context:
         query, candidate = place // self.n, place % self.n
         kind = self.kind[query]
         parts = (
-            self.planes[kind * self.n + candidate],
+            self.planes.at(kind * self.n + candidate),
             self.activity[candidate],
             self.embedded[kind],
             self.warmth[query].unsqueeze(1),
@@ -258,17 +282,35 @@ class _Context:
         return torch.cat(parts, 1)
 
 
-def nearest_names(state: GraphState, names: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """For each entity [D] the k entities with interactions whose names are most alike, and how much."""
-    seen = (state.tensors["interactions"][: state.entities] > 0).nonzero().squeeze(1)
+def _spread(far: FarEnd, wanted: Tensor, lively: Tensor) -> Tensor:
+    """Scores [Q, n]: of all by what is wanted [Q, …] of their activity [n, …], of those seen by what that is worth."""
+    n = lively.shape[0]
+    scores = wanted @ lively.T  # [Q, n]
+    spread: Tensor = scores.reshape(-1).index_add(0, far.owner * n + far.other, far.value).view(-1, n)
+    return spread
+
+
+def nearest_names(state: GraphState, names: Tensor, cosine: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """For each entity [D] the k entities with interactions whose names are most alike, and how much.
+
+    `cosine` [D, entities] in single precision says whom to look at: the choice itself is made in double precision.
+    """
+    seen = state.tensors["interactions"][: state.entities] > 0
+    near = cosine.masked_fill(~seen | (names.unsqueeze(1) == torch.arange(seen.shape[0], device=seen.device)), -2)
+    same = int((near > 1 - SAME_NAME - ROUNDING).sum(1).max())
+    size = min(k + same, near.shape[1])
+    bar = near.topk(size, dim=1).values[:, -1:] - ROUNDING  # at least k that may be chosen are above it
+    count = int((near >= bar).sum(1).max())
+    some = near.topk(min(count, near.shape[1]), dim=1).indices.sort(1).values  # [D, S] the older first
     text = state.tensors["text"]
-    cosine = text[names].double() @ text[seen].double().T  # [D, S]
+    exact = (text[names].double().unsqueeze(1) @ text[some].double().transpose(1, 2)).squeeze(1)
     # A name that reads the same is taken for the entity itself, which has nothing to learn from itself.
-    cosine = cosine.masked_fill((names.unsqueeze(1) == seen) | (cosine > 1 - 1e-5), -1)
+    exact = exact.masked_fill((exact > 1 - SAME_NAME) | (names.unsqueeze(1) == some), -1)
+    exact = exact.masked_fill(~seen[some], -3)
     # Whole numbers in double precision: ties go to the older entity, whatever else is in the batch.
-    order = (cosine * 1e6).round().long() * (seen.shape[0] + 1) - torch.arange(seen.shape[0], device=seen.device)
-    best = order.topk(min(k, seen.shape[0]), dim=1).indices
-    return seen[best], cosine.gather(1, best).clamp(min=0).float()
+    order = (exact * 1e6).round().long() * (some.shape[1] + 1) - torch.arange(some.shape[1], device=some.device)
+    best = order.topk(min(k, int(seen.sum()), some.shape[1]), dim=1).indices
+    return some.gather(1, best), exact.gather(1, best).clamp(min=0).float()
 
 
 def _counted(slots: Slots) -> tuple[Tensor, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from adatkg_core.evidence import compile_evidence
+from adatkg_core.engine import compile_engine
 from streams.worker.batch import BatchResult
 from streams.worker.checkpoint import Checkpointer
 from streams.worker.device import DeviceThread
@@ -53,7 +53,7 @@ class Worker:
     async def run(self) -> None:
         """Process batches until stopped."""
         await self._publisher.start()
-        await self.device.run(compile_evidence)  # before anybody waits for an answer
+        await self.device.run(compile_engine)  # before anybody waits for an answer
         while True:
             self._beat = time.monotonic()
             await self._intake.wait()

@@ -82,7 +82,7 @@ def empty_state(names: Sequence[str] = NAMES, changes: dict[str, Any] | None = N
     state.reserve(len(names) + len(STRANGERS))
     grouping = Grouping(NameStructure("brackets"))
     found = zip(grouping.add(names), grouping.look_up(STRANGERS), strict=True)
-    for tensor, (known, strange) in zip(("group", "role"), found, strict=True):
+    for tensor, (known, strange) in zip(("group", "role") if state.keeps_evidence else (), found, strict=False):
         state.tensors[tensor][: len(names) + len(STRANGERS)] = torch.tensor([*known, *strange])
     state.entities = len(names)
     return state

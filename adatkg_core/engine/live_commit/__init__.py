@@ -1,5 +1,5 @@
 """The facts of a tick taken into a state on a CPU as they come, by compiled code."""
 
-from adatkg_core.engine.live_commit.live_commit import LiveCommit
+from adatkg_core.engine.live_commit.live_commit import LiveCommit, prepare
 
-__all__ = ["LiveCommit"]
+__all__ = ["LiveCommit", "prepare"]

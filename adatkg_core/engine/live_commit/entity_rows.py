@@ -25,7 +25,7 @@ ONE, QUARTER = np.float32(1), np.float32(0.25)
 def keep_entities(entities: EntityRows, kept: KeptEntities, rows: Wide, count: int) -> int:
     """Bring distinct rows back to where they were before the tick, or keep them; returns how many are kept now."""
     for row in rows:
-        place = np.int64(kept.place[row])
+        place = int(kept.place[row])
         if place != NOBODY:
             _copy(kept.was, place, entities, row)
         else:
@@ -87,12 +87,12 @@ def count_entities(
 @compiled
 def _in_order(waiting: Waiting, of_object: Wide, row: int) -> Wide:
     """The interactions of a row as a single commit of the whole tick would have them."""
-    size, i = 0, np.int64(waiting.latest[row])
+    size, i = 0, int(waiting.latest[row])
     while i != NOBODY:
         size += 1
         i = waiting.before[i]
     latest_first = np.empty(size, np.int64)
-    i = np.int64(waiting.latest[row])
+    i = int(waiting.latest[row])
     for k in range(size):
         latest_first[k] = i
         i = waiting.before[i]
@@ -116,16 +116,16 @@ def count_transitions(
     """
     for i in range(entity.size):
         for j in range(pair.fill[entity[i]]):
-            slot = np.int64(pair.pages[entity[i], j // PAGE]) * PAGE + j % PAGE
+            slot = int(pair.pages[entity[i], j // PAGE]) * PAGE + j % PAGE
             if pair.other[slot] != other[i]:
                 continue
             before, now = pair.relation[slot], relation[i]
-            if followed.count[before, now] == 0:
+            if followed.often[before, now] == 0:
                 followed.was[before, now] = table[before, now]
                 followed.place[size, 0], followed.place[size, 1] = before, now
                 size += 1
-            followed.count[before, now] += 1
-            table[before, now] = followed.was[before, now] + np.float32(followed.count[before, now])
+            followed.often[before, now] += 1
+            table[before, now] = followed.was[before, now] + np.float32(followed.often[before, now])
     return size
 
 
@@ -136,21 +136,21 @@ def end_transitions(followed: Followed, table: Single, size: int, restore: bool)
         before, now = followed.place[i, 0], followed.place[i, 1]
         if restore:
             table[before, now] = followed.was[before, now]
-        followed.count[before, now] = 0
+        followed.often[before, now] = 0
 
 
 @compiled
 def measure_rows(
     partner: TableRows, kept: Kept, lengths: Single, rows: Wide, fill_before: Wide, time: int, slow: Single
 ) -> None:
-    """The lengths of changed rows of partners, and of the tick's other rows that a change of how rare one is reaches."""
+    """The lengths of changed rows of partners, and of rows of the tick that a change of how rare one is reaches."""
     for i in range(rows.size):
         row = rows[i]
         lengths[row] = _length(partner, row, time, slow)
         if fill_before[i] == partner.fill[row]:
             continue
         for j in range(partner.fill[row]):  # who has `row` as a partner is one of its own: it was never full
-            near = partner.other[np.int64(partner.pages[row, j // PAGE]) * PAGE + j % PAGE]
+            near = partner.other[int(partner.pages[row, j // PAGE]) * PAGE + j % PAGE]
             if kept.fill[near] != NOBODY:
                 lengths[near] = _length(partner, near, time, slow)
 
@@ -159,8 +159,8 @@ def measure_rows(
 def _length(partner: TableRows, row: int, time: int, slow: Single) -> float:
     total = np.float32(0)
     for j in range(partner.fill[row]):
-        slot = np.int64(partner.pages[row, j // PAGE]) * PAGE + j % PAGE
-        left = slow[min(max(np.int64(time) - np.int64(partner.last[slot]), 0), slow.size - 1)]
+        slot = int(partner.pages[row, j // PAGE]) * PAGE + j % PAGE
+        left = slow[min(max(int(time) - int(partner.last[slot]), 0), slow.size - 1)]
         count = partner.slow[slot] * left
         close = count / (ONE + QUARTER * count)
         total += close * close * (ONE / (ONE + np.float32(partner.fill[partner.other[slot]])))

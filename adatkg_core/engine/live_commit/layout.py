@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
-Wide = NDArray[np.int64]
-Narrow = NDArray[np.int32]
-Single = NDArray[np.float32]
+Wide = NDArray[Any]  # of 64-bit whole numbers
+Narrow = NDArray[Any]  # of 32-bit whole numbers
+Single = NDArray[Any]  # of numbers in single precision
 NOBODY = -1
+PARTS = ("pages", "fill", "relation", "other", "last", "count", "fast", "slow", "first", "times", "ticks")
+DATED = 8  # of these are in every table, and the rest in dated ones
 
 
 class TableRows(NamedTuple):
@@ -21,7 +22,7 @@ class TableRows(NamedTuple):
     relation: Narrow  # [slots]
     other: Narrow
     last: Narrow
-    count: Single
+    amount: Single
     fast: Single
     slow: Single
     first: Narrow
@@ -47,7 +48,7 @@ class Kept(NamedTuple):
     relation: Narrow
     other: Narrow
     last: Narrow
-    count: Single
+    amount: Single
     fast: Single
     slow: Single
     first: Narrow
@@ -87,6 +88,6 @@ class KeptEntities(NamedTuple):
 class Followed(NamedTuple):
     """Which relation the tick's facts followed, how often, and what the state's table held before."""
 
-    count: Narrow  # [2R, 2R]
+    often: Narrow  # [2R, 2R]
     was: Single  # [2R, 2R]
     place: Wide  # [2R * 2R, 2]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from adatkg_core.engine.live_commit.entity_rows import (
@@ -22,11 +23,13 @@ from adatkg_core.engine.live_commit.entity_rows import (
     measure_rows,
     restore_entities,
 )
-from adatkg_core.engine.live_commit.layout import NOBODY, EntityRows, Followed, KeptEntities, Wide
+from adatkg_core.engine.live_commit.layout import NOBODY, EntityRows, Followed, KeptEntities, Single, Wide
 from adatkg_core.engine.live_commit.live_table import LiveTable, left_after
 from adatkg_core.evidence import shares_left
+from adatkg_core.settings import Config, ModelConfig, RecallConfig
 from adatkg_core.state import GraphState, both_sides
 
+ABSENT: Single = np.empty(0, np.float32)
 LONGEST = 100_000.0  # ticks that a count may take to fall; more would want too large a table of what is left
 
 
@@ -118,7 +121,7 @@ class _EntityKeeper:
     def rows(self) -> EntityRows:
         """The state's arrays, as long as its tensors do not grow."""
         get = self._state.tensors
-        return EntityRows(*(get[name].numpy() if name in get else _absent(name) for name in EntityRows._fields))
+        return EntityRows._make(get[name].numpy() if name in get else ABSENT for name in EntityRows._fields)
 
     def restore(self, rows: Wide) -> None:
         """Distinct rows as they were before the tick; `count` must follow."""
@@ -149,15 +152,23 @@ class _EntityKeeper:
         self._count, self._of_object = 0, self._of_object[:0]
 
 
-def _absent(name: str) -> Wide:
-    return np.empty(0, np.float32)  # type: ignore[return-value]
-
-
 def _kept_entities(like: EntityRows, rows: int, size: int) -> KeptEntities:
     was = (np.empty((size if one.size else 0, *one.shape[1:]), one.dtype) for one in like)
-    return KeptEntities(np.full(rows, NOBODY, np.int32), np.empty(size, np.int64), EntityRows(*was))
+    return KeptEntities(np.full(rows, NOBODY, np.int32), np.empty(size, np.int64), EntityRows._make(was))
 
 
 def _followed(both: int) -> Followed:
     shape = (both, both)
     return Followed(np.zeros(shape, np.int32), np.empty(shape, np.float32), np.empty((both * both, 2), np.int64))
+
+
+def prepare() -> None:
+    """Have everything compiled, which takes seconds once on a machine, before anybody waits for it."""
+    device = torch.device("cpu")
+    state = GraphState(Config(ModelConfig(dim=8, memory="none", prior=False), RecallConfig(enabled=True)), 1, 1, device)
+    state.reserve(2)
+    live, fact = LiveCommit(state), torch.tensor([[0, 0, 1]], device=device)
+    live.take(fact, 1)
+    live.undo()
+    live.take(fact, 1)
+    live.keep()

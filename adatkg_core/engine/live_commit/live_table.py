@@ -8,10 +8,22 @@ from functools import cache
 import numpy as np
 import torch
 
-from adatkg_core.engine.live_commit.layout import FREE, NEXT_PAGE, NOBODY, Kept, Single, TableRows, Waiting, Wide
+from adatkg_core.engine.live_commit.layout import (
+    DATED,
+    FREE,
+    NEXT_PAGE,
+    NOBODY,
+    PARTS,
+    Kept,
+    Single,
+    TableRows,
+    Waiting,
+    Wide,
+)
 from adatkg_core.engine.live_commit.table_rows import count_rows, forget_all, restore_all, restore_rows
 from adatkg_core.state import GraphState, PagedTable
 
+UNDATED = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))
 SPANS_UNTIL_ZERO = 105  # exp(-105) is zero in single precision
 
 
@@ -58,10 +70,8 @@ class LiveTable:
     def rows(self) -> TableRows:
         """The table's arrays, as long as the state's tensors do not grow."""
         get, name = self._state.tensors, self._table.name
-        dated = (get[f"{name}_{part}"].numpy() if self._table.dated else None for part in ("first", "times", "ticks"))
-        found = (get[f"{name}_{part}"].numpy() for part in TableRows._fields[:8])
-        kinds = (np.int32, np.int32, np.int64)
-        return TableRows(*found, *(np.empty(0, k) if a is None else a for a, k in zip(dated, kinds, strict=True)))
+        found = [get[f"{name}_{part}"].numpy() for part in PARTS[: None if self._table.dated else DATED]]
+        return TableRows._make(found if self._table.dated else (*found, *UNDATED))
 
     @property
     def waiting(self) -> Waiting:
@@ -82,8 +92,8 @@ class LiveTable:
         rows, size = state.tensors[f"{name}_fill"].shape[0], self._size + more
         if rows > self._kept.fill.size or size > self._waiting.row.size:
             rows, size = max(rows, self._kept.fill.size), max(2 * self._waiting.row.size, size, 64)
-            self._waiting = Waiting(*map(_grown, self._waiting, _waiting(rows, size)))
-            self._kept = Kept(*map(_grown, self._kept, _kept(rows, size)))
+            self._waiting = Waiting._make(map(_grown, self._waiting, _waiting(rows, size)))
+            self._kept = Kept._make(map(_grown, self._kept, _kept(rows, size)))
 
 
 def _grown(before: Wide, larger: Wide) -> Wide:
@@ -94,7 +104,7 @@ def _grown(before: Wide, larger: Wide) -> Wide:
 
 def _waiting(rows: int, size: int) -> Waiting:
     columns = (np.empty(size, np.int64) for _ in range(4))
-    return Waiting(*columns, np.full(rows, NOBODY, np.int32))
+    return Waiting._make((*columns, np.full(rows, NOBODY, np.int32)))
 
 
 def _kept(rows: int, size: int) -> Kept:
@@ -105,9 +115,8 @@ def _kept(rows: int, size: int) -> Kept:
     by_row = (np.full(rows, NOBODY, np.int32) for _ in range(2))
     numbers = np.zeros(5, np.int64)
     numbers[FREE] = NOBODY
-    return Kept(
-        *wide, *narrow, *single, *dated, *by_row, np.empty(size, np.int64), np.empty((size, 2), np.int64), numbers
-    )
+    lists = (np.empty(size, np.int64), np.empty((size, 2), np.int64))
+    return Kept._make((*wide, *narrow, *single, *dated, *by_row, *lists, numbers))
 
 
 @cache

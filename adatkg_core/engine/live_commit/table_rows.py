@@ -6,7 +6,10 @@ never depends on how they arrived.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from adatkg_core.engine.live_commit.layout import (
     CLAIMED,
@@ -57,11 +60,11 @@ def restore_row(table: TableRows, kept: Kept, row: int) -> None:
     if kept.fill[row] == NOBODY:
         return
     table.fill[row] = kept.fill[row]
-    entry = np.int64(kept.newest[row])
+    entry = int(kept.newest[row])
     while entry != NOBODY:
         slot = kept.slot[entry]
         table.relation[slot], table.other[slot] = kept.relation[entry], kept.other[entry]
-        table.last[slot], table.count[slot] = kept.last[entry], kept.count[entry]
+        table.last[slot], table.amount[slot] = kept.last[entry], kept.amount[entry]
         table.fast[slot], table.slow[slot] = kept.fast[entry], kept.slow[entry]
         if table.ticks.size:
             table.first[slot], table.times[slot] = kept.first[entry], kept.times[entry]
@@ -95,9 +98,7 @@ def forget_all(waiting: Waiting, kept: Kept, count: int, page: int) -> None:
 
 
 @compiled
-def _count_row(
-    table: TableRows, waiting: Waiting, kept: Kept, row: int, time: int, fast: Single, slow: Single
-) -> None:
+def _count_row(table: TableRows, waiting: Waiting, kept: Kept, row: int, time: int, fast: Single, slow: Single) -> None:
     if kept.fill[row] == NOBODY:
         kept.touched[kept.numbers[TOUCHED]] = row
         kept.numbers[TOUCHED] += 1
@@ -105,7 +106,7 @@ def _count_row(
     keys, weights = _distinct(waiting, row)
     is_known = _bump_known(table, kept, row, keys, weights, time, fast, slow)
     most = table.pages.shape[1] * PAGE
-    filled, over = np.int64(table.fill[row]), 0
+    filled, over = int(table.fill[row]), 0
     for k in range(keys.size):
         if is_known[k]:
             continue
@@ -125,12 +126,12 @@ def _count_row(
 @compiled
 def _distinct(waiting: Waiting, row: int) -> tuple[Wide, Single]:
     """The distinct (relation, other) of a row as keys, ascending, and how often each came."""
-    size, i = 0, np.int64(waiting.latest[row])
+    size, i = 0, int(waiting.latest[row])
     while i != NOBODY:
         size += 1
         i = waiting.before[i]
     keys = np.empty(size, np.int64)
-    i = np.int64(waiting.latest[row])
+    i = int(waiting.latest[row])
     for k in range(size):
         keys[k] = (waiting.relation[i] << SHIFT) | waiting.other[i]
         i = waiting.before[i]
@@ -150,13 +151,13 @@ def _distinct(waiting: Waiting, row: int) -> tuple[Wide, Single]:
 @compiled
 def _bump_known(
     table: TableRows, kept: Kept, row: int, keys: Wide, weights: Single, time: int, fast: Single, slow: Single
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+) -> NDArray[Any]:
     """Count what stands in the row already; returns which of the keys that is."""
     is_known = np.zeros(keys.size, np.bool_)
     low, high = keys[0], keys[-1]
     for j in range(table.fill[row]):
         slot = _slot(table, row, j)
-        key = (np.int64(table.relation[slot]) << SHIFT) | np.int64(table.other[slot])
+        key = (int(table.relation[slot]) << SHIFT) | int(table.other[slot])
         if key < low or key > high:
             continue
         k = np.searchsorted(keys, key)
@@ -164,13 +165,13 @@ def _bump_known(
             continue
         is_known[k] = True
         _keep(table, kept, row, slot)
-        since = np.int64(time) - np.int64(table.last[slot])
+        since = int(time) - int(table.last[slot])
         age = max(since, 0)
         if table.ticks.size:
             table.times[slot] += since > 0
             bits = table.ticks[slot] << min(age, TICKS - 1) & ((1 << TICKS) - 1)
             table.ticks[slot] = (bits if since < TICKS else 0) | 1
-        table.count[slot] += weights[k]
+        table.amount[slot] += weights[k]
         table.fast[slot] = table.fast[slot] * fast[min(age, fast.size - 1)] + weights[k]
         table.slow[slot] = table.slow[slot] * slow[min(age, slow.size - 1)] + weights[k]
         table.last[slot] = time
@@ -178,20 +179,20 @@ def _bump_known(
 
 
 @compiled
-def _make_room(
-    table: TableRows, kept: Kept, row: int, keys: Wide, weights: Single, time: int, slow: Single
-) -> None:
+def _make_room(table: TableRows, kept: Kept, row: int, keys: Wide, weights: Single, time: int, slow: Single) -> None:
     """Put keys into the least lively slots of a full row, the first one among equals; what this tick wrote stays."""
     size = table.pages.shape[1] * PAGE
     lively = np.empty(size, np.float32)
     for j in range(size):
         slot = _slot(table, row, j)
-        since = np.int64(time) - np.int64(table.last[slot])
+        since = int(time) - int(table.last[slot])
         lively[j] = table.slow[slot] * slow[min(since, slow.size - 1)] if since > 0 else np.float32(np.inf)
-    order = np.argsort(lively, kind="mergesort") if keys.size > SEVERAL else np.empty(0, np.int64)
+    order: Wide = np.argsort(lively, kind="mergesort") if keys.size > SEVERAL else np.empty(0, np.int64)
     for k in range(keys.size):
-        j = order[k] if k < order.size else (np.argmin(lively) if keys.size <= SEVERAL else size)
-        if j == size or lively[j] == np.inf:
+        if k >= size:
+            return
+        j = int(order[k]) if keys.size > SEVERAL else int(np.argmin(lively))
+        if lively[j] == np.inf:
             return
         lively[j] = np.inf
         _write(table, kept, row, _slot(table, row, j), keys[k], weights[k], time)
@@ -199,7 +200,7 @@ def _make_room(
 
 @compiled
 def _slot(table: TableRows, row: int, j: int) -> int:
-    return np.int64(table.pages[row, j // PAGE]) * PAGE + j % PAGE  # type: ignore[return-value]
+    return int(table.pages[row, j // PAGE]) * PAGE + j % PAGE
 
 
 @compiled
@@ -216,7 +217,7 @@ def _claim(table: TableRows, kept: Kept, row: int, which: int) -> None:
 def _write(table: TableRows, kept: Kept, row: int, slot: int, key: int, weight: float, time: int) -> None:
     _keep(table, kept, row, slot)
     table.relation[slot], table.other[slot], table.last[slot] = key >> SHIFT, key & ((1 << SHIFT) - 1), time
-    table.count[slot] = table.fast[slot] = table.slow[slot] = weight
+    table.amount[slot] = table.fast[slot] = table.slow[slot] = weight
     if table.ticks.size:
         table.first[slot], table.times[slot], table.ticks[slot] = time, 1, 1
 
@@ -232,8 +233,12 @@ def _keep(table: TableRows, kept: Kept, row: int, slot: int) -> None:
         kept.numbers[FREE] = kept.before[entry]
     kept.slot[entry], kept.before[entry] = slot, kept.newest[row]
     kept.newest[row] = entry
-    kept.relation[entry], kept.other[entry], kept.last[entry] = table.relation[slot], table.other[slot], table.last[slot]
-    kept.count[entry], kept.fast[entry], kept.slow[entry] = table.count[slot], table.fast[slot], table.slow[slot]
+    kept.relation[entry], kept.other[entry], kept.last[entry] = (
+        table.relation[slot],
+        table.other[slot],
+        table.last[slot],
+    )
+    kept.amount[entry], kept.fast[entry], kept.slow[entry] = table.amount[slot], table.fast[slot], table.slow[slot]
     if table.ticks.size:
         kept.first[entry], kept.times[entry] = table.first[slot], table.times[slot]
         kept.ticks[entry] = table.ticks[slot]

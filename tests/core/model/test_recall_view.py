@@ -7,44 +7,86 @@ from torch import Tensor
 
 from adatkg_core.engine import Engine
 from adatkg_core.events import Fact
-from adatkg_core.model.recall_view import FarEnd, FarEnds, RecallView
+from adatkg_core.model.recall_view import Index, KeptRows, RecallView
 from tests.support.small_graph import engine_with_past
-
-RELATIONS = 6
 
 
 class Table:
-    """The far end of relation r has r entities, 10 r and those after it; counts how often each relation is read."""
+    """The far end of relation r has r entities, 10 r and those after it, worth what their activity is at the time.
+
+    It counts how often each relation is read, and how many values are weighed.
+    """
 
     def __init__(self) -> None:
+        self.activity = torch.arange(60.0)
         self.read_kinds: list[int] = []
+        self.weighed = 0
 
-    def read(self, kinds: Tensor) -> FarEnd:
+    def read(self, kinds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         self.read_kinds += kinds.tolist()
         owner = torch.repeat_interleave(kinds)
         other = torch.cat([torch.arange(10 * kind, 10 * kind + kind) for kind in kinds.tolist()])
-        return FarEnd(owner, other, other.unsqueeze(1).float(), other * 0.5)
+        return owner, other, other.unsqueeze(1).float()
 
+    def weigh(self, kinds: Tensor, other: Tensor, features: Tensor) -> Tensor:
+        self.weighed += other.shape[0]
+        return kinds + self.activity[other] + features.squeeze(1)
 
-def listed(far: FarEnd) -> list[tuple[int, int, float, float]]:
-    columns = (far.owner, far.other, far.features.squeeze(1), far.value)
-    return list(zip(*(column.tolist() for column in columns), strict=True))
+    def ask(self, view: RecallView, kinds: list[int], time: int, name: str = "relation") -> list[tuple[float, ...]]:
+        with torch.no_grad():
+            far = view.far_end(name, torch.tensor(kinds), time, self.read, self.weigh)
+        columns = (far.owner, far.other, far.features.squeeze(1), far.value)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def test_each_relation_is_read_once_and_found_as_if_it_had_been_read_anew() -> None:
-    table, kept = Table(), FarEnds(time=7)
+    table, view = Table(), RecallView(60)
     for asked in ([1, 3], [3], [2, 3, 5], [0, 1], [5, 2, 1, 0]):
-        kinds = torch.tensor(asked)
-        assert listed(kept.of(kinds, RELATIONS, table.read)) == listed(Table().read(kinds))
+        assert table.ask(view, asked, 7) == Table().ask(RecallView(60), asked, 7)
     assert sorted(table.read_kinds) == [0, 1, 2, 3, 5]
 
 
-def test_another_time_begins_with_nothing() -> None:
-    view = RecallView(4)
-    first = view.far_ends("relation", 7)
-    assert view.far_ends("relation", 7) is first
-    assert view.far_ends("newcomer", 7) is not first
-    assert view.far_ends("relation", 8) is not first
+def test_another_time_or_table_begins_with_nothing() -> None:
+    table, view = Table(), RecallView(60)
+    for name, time in (("relation", 7), ("relation", 7), ("newcomer", 7), ("relation", 8)):
+        table.ask(view, [4], time, name)
+    assert table.read_kinds == [4, 4, 4]
+
+
+def test_after_a_change_only_its_relations_are_read_and_only_its_entities_weighed_again() -> None:
+    table, view = Table(), RecallView(60)
+    table.ask(view, [2, 4, 5], 7)
+    table.activity = table.activity + torch.isin(torch.arange(60), torch.tensor([41, 52])) * 100.0
+    before = table.weighed
+    view.renew(torch.tensor([41, 52]), torch.tensor([2]))
+    assert table.ask(view, [5, 4, 2], 7) == table_with(table.activity).ask(RecallView(60), [5, 4, 2], 7)
+    assert table.read_kinds == [2, 4, 5, 2]
+    assert table.weighed - before == 2 + 2  # the relation that was read again, and the two entities
+    table.ask(view, [2, 4, 5], 7)
+    assert table.weighed - before == 4
+
+
+def table_with(activity: Tensor) -> Table:
+    table = Table()
+    table.activity = activity
+    return table
+
+
+def test_rows_are_computed_when_first_wanted_when_stale_and_when_they_belong_to_strangers() -> None:
+    computed: list[list[int]] = []
+    everyone, values = torch.arange(20), torch.arange(20.0)
+
+    def compute(rows: Index) -> tuple[Tensor]:
+        computed.append(everyone[rows].tolist())
+        return (values[rows].clone(),)
+
+    kept = KeptRows()
+    assert torch.equal(kept.get(3, 5, compute)[0], values[:5])
+    values[1] = values[4] = 50.0
+    kept.renew(torch.tensor([1]))
+    assert torch.equal(kept.get(4, 6, compute)[0], values[:6])
+    assert torch.equal(kept.get(4, 4, compute)[0], values[:4])
+    assert computed == [[0, 1, 2, 3, 4], [3, 4, 5], [1]]
 
 
 def test_names_of_strangers_are_projected_each_time() -> None:
@@ -56,8 +98,9 @@ def test_names_of_strangers_are_projected_each_time() -> None:
 
     for n in (6, 4, 5, 4):
         strangers = text[:n] + (torch.arange(n) >= 4).unsqueeze(1) * n
-        assert torch.equal(view.names(strangers, project), strangers * 2)
-    assert projected == [4, 2, 1]
+        with torch.no_grad():
+            assert torch.equal(view.names(strangers, project), strangers * 2)
+    assert projected == [6, 1]
 
 
 def scores_of(engine: Engine, subject: list[int], relation: list[int], time: int) -> Tensor:
