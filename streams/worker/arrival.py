@@ -41,7 +41,9 @@ class Arrival:
 def arrival_of(record: Record) -> Arrival:
     """A record of the log as an event that comes just now."""
     source = Source(record.partition, record.offset)
-    return arrival_from(source, record.key, record.value, record.headers, time.monotonic(), timestamp=record.timestamp)
+    return arrival_from(
+        source, record.key, record.value, record.headers, time.monotonic(), timestamp=record.timestamp or 0
+    )
 
 
 def arrival_from(
