@@ -56,6 +56,9 @@ class _ConsumerThread(AIOKafkaConsumerThread):
         consumer._isolation_level = "read_committed"  # Faust reads so only where it writes in transactions too
         app: Any = self.app
         own = OwnOffsets(consumer, app.event_log)
+        # As if it always fetched: whoever takes in nothing for Kafka's poll interval is sent away and joins again only
+        # once it fetches, which Faust does only of partitions that it has. Whether we live the worker itself watches.
+        consumer._subscription._fetch_count += 1
         consumer.commit, consumer.seek_to_committed = own.commit, own.seek_to_committed
         return consumer
 

@@ -13,11 +13,13 @@ from adatkg_core.storage.fitness import named_bundle, why_lacking, why_unfit
 from adatkg_core.storage.json_file import read_document, write_document
 from adatkg_core.storage.model_report import bundle_rows, describe_bundle, verdict_on
 from adatkg_core.storage.model_store import ModelStore
-from adatkg_core.storage.snapshot import Saved, SnapshotStore
+from adatkg_core.storage.snapshot import LastEvent, Place, Saved, SnapshotStore
 
 __all__ = [
     "Bundle",
+    "LastEvent",
     "ModelStore",
+    "Place",
     "Saved",
     "SnapshotStore",
     "artifact_exists",

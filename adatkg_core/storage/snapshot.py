@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import structlog
@@ -22,7 +23,15 @@ from adatkg_core.storage.artifact import (
 )
 
 KIND = "snapshot"
+Place = tuple[int, str]  # of a snapshot: its offset, and the version of the bundle that made it
 log = structlog.get_logger()
+
+
+class LastEvent(NamedTuple):
+    """By what the last event in a state is known again: an election may put another one into its place."""
+
+    offset: int
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,7 @@ class Saved:
     `offset` is that of the next event to apply, in the log whose id `log` is; empty: in any that begins
     anew. Facts up to the time `known_through` came from files: where the log brings them again, they are known already.
     `origins` are partitions and the highest offset in each of the events that were moved from there into this log.
+    `last` is the graph's last event in it, where that is known.
     """
 
     snapshot: Snapshot
@@ -41,9 +51,15 @@ class Saved:
     known_through: int | None = None
     log: str = ""
     origins: tuple[tuple[int, int], ...] = ()
+    last: LastEvent | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where it stands, and which bundle made it."""
+        return self.offset, self.version
 
 
-def write_snapshot(url: str, saved: Saved) -> None:
+def write_snapshot(url: str, saved: Saved, *, replace: bool = False) -> None:
     """Write it so that a reader sees all of it or nothing."""
     meta = {
         "graph": saved.graph,
@@ -52,9 +68,10 @@ def write_snapshot(url: str, saved: Saved) -> None:
         "known_through": saved.known_through,
         "log": saved.log,
         "origins": [list(pair) for pair in saved.origins],
+        "last": None if saved.last is None else list(saved.last),
         "engine": saved.snapshot.meta,
     }
-    write_artifact(url, KIND, saved.snapshot.tensors, meta)
+    write_artifact(url, KIND, saved.snapshot.tensors, meta, replace=replace)
 
 
 def read_snapshot(url: str, device: str = "cpu") -> Saved:
@@ -62,7 +79,7 @@ def read_snapshot(url: str, device: str = "cpu") -> Saved:
     tensors, meta = read_artifact(url, KIND, device=device)
     try:
         snapshot = Snapshot(tensors, dict(meta["engine"]))
-        known = meta["known_through"]
+        known, last = meta["known_through"], meta.get("last")
         return Saved(
             snapshot,
             str(meta["graph"]),
@@ -71,8 +88,9 @@ def read_snapshot(url: str, device: str = "cpu") -> Saved:
             None if known is None else int(known),
             str(meta.get("log", "")),
             tuple((int(partition), int(offset)) for partition, offset in meta.get("origins", ())),
+            None if last is None else LastEvent(int(last[0]), str(last[1])),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (IndexError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"snapshot {url}: its description lacks {error}; it was made by another program") from error
 
 
@@ -83,18 +101,25 @@ class SnapshotStore:
         self._folder = posixpath.join(url, safe_name(graph), safe_name(log_id))
         self._graph, self._keep = graph, keep
 
-    def save(self, saved: Saved) -> str:
-        """Write a snapshot, then remove the oldest beyond those that are kept; returns where it is.
+    def save(self, saved: Saved, instead_of: Collection[Place] = ()) -> str:
+        """Write a snapshot, then remove those that it replaces and the oldest beyond those that are kept.
 
-        One that is there already was made from the same log by the same bundle, so it is the same.
+        Any other that is there already was made from the same log by the same bundle, so it is the same. Returns where
+        it is.
         """
-        url = posixpath.join(self._folder, f"{saved.offset:020d}@{safe_name(saved.version)}")
-        if not artifact_exists(url):
-            write_snapshot(url, saved)
+        url, wrong = self._url(saved.place), {self._url(place) for place in instead_of}
+        if url in wrong or not artifact_exists(url):
+            write_snapshot(url, saved, replace=url in wrong)
+        for old in wrong - {url}:
+            remove_artifact(old)
         for old in list_artifacts(self._folder, KIND)[: -self._keep]:
             remove_artifact(old)
         sweep_partials(self._folder)
         return url
+
+    def _url(self, place: Place) -> str:
+        offset, version = place
+        return posixpath.join(self._folder, f"{offset:020d}@{safe_name(version)}")
 
     @property
     def exist(self) -> bool:

@@ -64,12 +64,16 @@ def topics_from(prefix: str | None = None, config: Path | None = None) -> Topics
 
 
 def ensure_topics(connection: Connection, topics: Topics, partitions: int = DEFAULT_PARTITIONS) -> None:
-    """Create what is missing and leave alone what is there; whoever comes first may call it, and all may at once."""
+    """Create what is missing and leave alone what is there; whoever comes first may call it, and all may at once.
+
+    A topic that a user may not even see is none that this user needs.
+    """
     from kafka.errors import KafkaError, TopicAlreadyExistsError
 
     admin = _admin(connection)
     try:
         missing = set(_wanted(topics, partitions)) - set(admin.list_topics())
+        missing -= _out_of_sight(admin, missing)
         for name in sorted(missing):
             with contextlib.suppress(TopicAlreadyExistsError):
                 admin.create_topics([_wanted(topics, partitions)[name]])
@@ -154,6 +158,14 @@ def _wanted(topics: Topics, partitions: int) -> dict[str, NewTopic]:
     # Whatever the cluster's own setting: the brokers must not pack anew into a codec that a reader may lack.
     as_sent = {"compression.type": "producer"}
     return {name: NewTopic(name, count, -1, topic_configs=config | as_sent) for name, (count, config) in kept.items()}
+
+
+def _out_of_sight(admin: KafkaAdminClient, names: set[str]) -> set[str]:
+    """Those of these topics that the brokers do not let us see, whether they are there or not."""
+    from kafka.errors import TopicAuthorizationFailedError
+
+    described = admin.describe_topics(sorted(names)) if names else []
+    return {str(one["name"]) for one in described if one["error_code"] == TopicAuthorizationFailedError.errno}
 
 
 def _await_visible(admin: KafkaAdminClient, names: set[str]) -> None:

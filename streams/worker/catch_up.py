@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 
 import structlog
 
 from adatkg_core.errors import AdatkgError
 from adatkg_core.runtime import Retry
+from adatkg_core.storage import LastEvent
 from streams.kafka import Connection, EventLog, LogReader, Record, Topics, event_log, open_log
 from streams.worker.arrival import Arrival, arrival_of
 from streams.worker.hosted_graph import HostedGraph
 from streams.worker.incident import IncidentKind, Incidents
+from streams.worker.state_check import StateCheck
 
 AT_ONCE = 4_096  # events applied together
 log = structlog.get_logger()
@@ -50,6 +53,17 @@ class CatchUp:
         """The first offset that is still kept, and the one that the next event will get. For any thread."""
         with self.open() as reader:
             return reader.bounds(partition)
+
+    def check(self, partition: int) -> StateCheck:
+        """What states are compared with, as the log is now. For any thread."""
+        first, end = self.bounds(partition)
+        return StateCheck(self.log.log_id(partition), first, end, partial(self.holds, partition))
+
+    def holds(self, partition: int, last: LastEvent) -> bool:
+        """Whether this event stands in the log where it stood. For any thread."""
+        with self.open() as reader:
+            found = reader.read(partition, last.offset, last.offset + 1)
+            return any(arrival_of(record).as_last() == last for record in found)
 
     def first_kept(self, partition: int) -> int:
         """The first offset that is still kept."""
@@ -109,6 +123,15 @@ class CatchUp:
                 "topic for ever, and train or replay anew where the facts matter"
             )
             self.incidents.report(hosted.graph.name, IncidentKind.RECORDS_LOST, detail)
+
+    def cut(self, hosted: HostedGraph, check: StateCheck) -> None:
+        """States of a graph were refused because the log has lost events that are in them."""
+        detail = (
+            f"partition {hosted.partition}: the log, which now ends at {check.end}, has lost events of the state at "
+            f"offset {check.refused[0][0]}, as by an unclean election or a disk that was put back; the graph begins "
+            f"again at {hosted.offset} and answers what stands there now"
+        )
+        self.incidents.report(hosted.graph.name, IncidentKind.RECORDS_LOST, detail)
 
     def _follow(self, reader: LogReader, graphs: Sequence[HostedGraph], start: int, end: int) -> int:
         """Apply what the log has of each graph; returns how many events that were."""

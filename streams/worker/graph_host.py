@@ -26,6 +26,7 @@ from streams.worker.live_graph import LiveGraph
 from streams.worker.loader import Loader
 from streams.worker.partition import Partition
 from streams.worker.replica import Replica
+from streams.worker.state_check import StateCheck
 from streams.worker.turned_away import TurnedAway
 from streams.worker.waiting_graph import WaitingGraph
 
@@ -146,9 +147,11 @@ class GraphHost:
         all_ = [one for partition in self._partitions.values() for one in partition.waiting.values()]
         return min((one for one in all_ if one.not_before <= now), key=lambda one: one.not_before, default=None)
 
-    def bring_in(self, waiting: WaitingGraph, graph: LiveGraph, offset: int, first: int) -> None:
-        """A graph that waits is loaded and stands at `offset` of a log that begins at `first`."""
-        waiting.hosted = self._hosted(graph, waiting.partition, offset, first)
+    def bring_in(self, waiting: WaitingGraph, graph: LiveGraph, offset: int, check: StateCheck) -> None:
+        """A graph that waits is loaded and stands at `offset`; after a loss of events all from there on is asked."""
+        waiting.hosted = self._hosted(graph, waiting.partition, offset, check)
+        if check.refused:
+            waiting.first, waiting.until = waiting.hosted.offset, check.end
 
     def next_range(self, waiting: WaitingGraph, most: int) -> tuple[int, int] | None:
         """Which offsets a loaded graph is to be given next, at most so many; None once it is level, or is others'."""
@@ -156,7 +159,7 @@ class GraphHost:
         if hosted is None or not self._waits(waiting):
             return None
         following = self._partitions[waiting.partition].next
-        end = hosted.offset if following is None else following
+        end = max(hosted.offset, waiting.until) if following is None else following
         if hosted.offset >= end:
             self._join(hosted)
             return None
@@ -283,15 +286,15 @@ class GraphHost:
         if partition.is_absent(name):
             return None
         began = time.perf_counter()
-        first, end = self._catch_up.bounds(number)
-        begun = self._loader.begin(name, self._catch_up.log.log_id(number), end, offset)
+        check = self._catch_up.check(number)
+        begun = self._loader.begin(name, check, offset)
         if begun is None:
             partition.has_no_model(name)
             return None
         graph, start = begun
-        hosted = self._hosted(graph, number, start, first)
-        if offset - hosted.offset > NEAR:
-            self._wait(name, number, offset, hosted)
+        hosted = self._hosted(graph, number, start, check)
+        if offset - hosted.offset > NEAR or check.refused:
+            self._wait(name, number, hosted.offset if check.refused else offset, hosted)
             return None
         self._catch_up.bring([hosted], offset)
         if hosted.behind:
@@ -301,11 +304,13 @@ class GraphHost:
         log.info("graph_loaded", graph=name, version=graph.version, snapshot=start, offset=offset, seconds=took)
         return hosted
 
-    def _hosted(self, graph: LiveGraph, number: int, offset: int, first: int) -> HostedGraph:
-        """A graph just loaded that stands at `offset`; what a log that begins at `first` lacks is told."""
+    def _hosted(self, graph: LiveGraph, number: int, offset: int, check: StateCheck) -> HostedGraph:
+        """A graph just loaded that stands at `offset`; what the log lacks is told."""
         hosted = HostedGraph(graph, number, offset, offset)
-        self._catch_up.lost(hosted, offset, first)
-        hosted.offset = max(offset, first)
+        self._catch_up.lost(hosted, offset, check.first)
+        hosted.offset = max(offset, check.first)
+        if check.refused:
+            self._catch_up.cut(hosted, check)
         return hosted
 
     def _join(self, hosted: HostedGraph) -> None:

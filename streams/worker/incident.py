@@ -26,7 +26,10 @@ class IncidentKind(StrEnum):
     BAD_ARTIFACT = ("bad-artifact", "A bundle, a state or the list of versions cannot be used. The graph waits.")
     UNREACHABLE = ("unreachable", "A store or the log could not be read. The graph waits.")
     FAILED = ("failed", "Loading or processing failed in a way that nobody foresaw. The graph waits.")
-    RECORDS_LOST = ("records-lost", "Offsets that the graph needed are gone from the log. It goes on without them.")
+    RECORDS_LOST = (
+        "records-lost",
+        "Events that the graph needed or has taken in are gone from the log. It goes on without them.",
+    )
     SNAPSHOT_FAILED = ("snapshot-failed", "The graph's state could not be saved. It answers; nothing is committed.")
     LOG_REMADE = ("log-remade", "The events' topic was made anew or cut. The worker starts anew from what is there.")
 

@@ -185,7 +185,8 @@ class Intake:
         # Within one assignment nothing is left out but what is no event: marks of transactions, and aborted ones.
         joined = before is not None and before[0] == generation and before[1] <= source.offset
         follows = before[1] if before is not None and joined else source.offset
-        return arrival_from(source, message.key, message.value, message.headers or (), time.monotonic(), follows)
+        headers, sent = message.headers or (), round(1000 * (message.timestamp or 0))  # Faust has seconds
+        return arrival_from(source, message.key, message.value, headers, time.monotonic(), follows, sent)
 
     def _take_turns(self, batch: Sequence[Taken]) -> None:
         """Whoever had a share stands behind those who had none; of what has drained more is fetched."""

@@ -35,6 +35,7 @@ class LiveGraph:
         self.engine: Engine = bundle.engine(encoder, late=settings.late, max_jump=settings.max_jump, snapshot=snapshot)
         self.known_through = saved.known_through if saved else None
         self.origins = Origins(saved.origins if saved else ())
+        self.last = saved.last if saved else None
         self.limits = limits_of(settings)
         self.score = LiveScore(horizon=settings.horizon)
         self.heuristic = settings.heuristic and keeps_counts(self.engine.state)
@@ -50,9 +51,11 @@ class LiveGraph:
         Silent: only the state follows, since others have answered for it.
         """
         batch = Batch(self, silent=silent)
-        for arrival in arrivals:
+        for i, arrival in enumerate(arrivals):
             if (switch := batch.add(arrival)) is not None:
+                self._took(arrivals[:i])
                 return batch.finish(switch)
+        self._took(arrivals)
         return batch.finish()
 
     def follow(self, arrivals: Sequence[Arrival]) -> None:
@@ -61,9 +64,14 @@ class LiveGraph:
         for arrival in arrivals:
             if batch.add(arrival) is not None:
                 self.origins.take(arrival.origin)
+        self._took(arrivals)
         batch.finish()
 
     def capture(self, offset: int, log_id: str) -> Saved:
         """A copy of everything, as of before the event at `offset` of this log."""
-        origins = self.origins.pairs()
-        return Saved(self.engine.snapshot(), self.name, self.version, offset, self.known_through, log_id, origins)
+        origins, last = self.origins.pairs(), self.last
+        return Saved(self.engine.snapshot(), self.name, self.version, offset, self.known_through, log_id, origins, last)
+
+    def _took(self, arrivals: Sequence[Arrival]) -> None:
+        if arrivals:
+            self.last = arrivals[-1].as_last()

@@ -16,6 +16,7 @@ from adatkg_core.messages import Announcement
 from adatkg_core.storage import (
     Bundle,
     ModelStore,
+    Place,
     Saved,
     SnapshotStore,
     named_bundle,
@@ -28,6 +29,7 @@ from adatkg_core.text import TextEncoder, load_encoder
 from streams.settings import StreamSettings
 from streams.worker.live_graph import LiveGraph
 from streams.worker.replica import Replica
+from streams.worker.state_check import StateCheck
 
 DEFAULT_GROUP = next(one.default for one in fields(StreamSettings) if one.name == "group")
 log = structlog.get_logger()
@@ -45,6 +47,7 @@ class Loader:
         self._device = resolve_device(settings.device)
         self._models = ModelStore(settings.models)
         self._encoders: dict[tuple[str, str], TextEncoder] = {}
+        self._refused: dict[str, tuple[Place, ...]] = {}  # snapshots of each graph with events that its log has lost
 
     @property
     def models(self) -> str:
@@ -64,19 +67,20 @@ class Loader:
         return self._models.present(name)
 
     def begin(
-        self, name: str, log_id: str, end: int, offset: int, device: str | None = None
+        self, name: str, check: StateCheck, offset: int, device: str | None = None
     ) -> tuple[LiveGraph, int] | None:
         """A graph that is to be fed from `offset` on, and the offset it stands at; None where it has no model.
 
         From the newest sound snapshot, with the version that made it, for that is the one that the log names there.
         Else with the first version: from the state that came with it, if that is not beyond what is to be answered,
-        else from nothing. Raises where the first version cannot be used: no other may answer in its place. `end` is
-        that of the log.
+        else from nothing. Raises where the first version cannot be used: no other may answer in its place. `check`
+        says what is of the log.
         """
         device = device or self._device
         sound_bundle = cache(lambda version: self._sound_bundle(name, version, device))
-        for saved in self._snapshots(name, log_id).newest_first(None, device):
-            bundle = sound_bundle(saved.version) if self._is_of(saved, log_id, end) else None
+        for saved in self._snapshots(name, check.log_id).newest_first(None, device):
+            bundle = sound_bundle(saved.version) if check.accepts(saved) else None
+            self._refused[name] = tuple(check.refused)
             graph = self._restored(name, bundle, saved, device) if bundle is not None else None
             if graph is not None:
                 return graph, saved.offset
@@ -86,7 +90,7 @@ class Loader:
             return None
         bundle = self._usable_bundle(name, version, device)
         for saved in self._shipped(name, version, device):
-            usable = self._is_of(saved, log_id, end) and saved.offset <= offset
+            usable = check.accepts(saved) and saved.offset <= offset
             graph = self._restored(name, bundle, saved, device) if usable else None
             if graph is not None:
                 return graph, saved.offset
@@ -141,7 +145,7 @@ class Loader:
 
     def save(self, saved: Saved) -> None:
         """Write a snapshot; touches no device."""
-        self._snapshots(saved.graph, saved.log).save(saved)
+        self._snapshots(saved.graph, saved.log).save(saved, self._refused.pop(saved.graph, ()))
 
     def _caught_up_furthest(self, name: str, bundle: Bundle, log_id: str, limit: int) -> tuple[LiveGraph, int]:
         """A graph of this version that stands at `limit` or before it, as near as what is kept allows."""
@@ -166,7 +170,8 @@ class Loader:
 
     def _is_of(self, saved: Saved, log_id: str, end: int) -> bool:
         """Whether a state belongs to this log and stands before or at `end`."""
-        ours = saved.log in ("", log_id) and saved.offset <= end
+        refused = saved.place in self._refused.get(saved.graph, ())
+        ours = saved.log in ("", log_id) and saved.offset <= end and not refused
         if not ours:
             log.warning("snapshot_of_another_log", graph=saved.graph, offset=saved.offset, end=end)
         return ours

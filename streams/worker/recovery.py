@@ -27,6 +27,7 @@ from streams.worker.graph_host import GraphHost
 from streams.worker.hosted_graph import HostedGraph
 from streams.worker.live_graph import LiveGraph
 from streams.worker.loader import Loader
+from streams.worker.state_check import StateCheck
 from streams.worker.waiting_graph import WaitingGraph
 
 IDLE = 0.5  # seconds between looks at whether a graph is due
@@ -71,11 +72,11 @@ class Recovery:
         """Load a graph if need be, and let it catch up until it is level; what fails is tried again later."""
         try:
             if waiting.hosted is None:
-                graph, offset, first = await self._in_files(self._load, waiting)
+                graph, offset, check = await self._in_files(self._load, waiting)
                 moving, moved = self._loader.move(graph), object()
                 while await self._device.run(next, moving, moved) is not moved:
                     pass
-                await self._device.run(self._host.bring_in, waiting, graph, offset, first)
+                await self._device.run(self._host.bring_in, waiting, graph, offset, check)
             await self._catch_up_with(waiting)
         except Exception as error:
             await self._device.run(self._host.postpone, waiting, error)
@@ -117,16 +118,15 @@ class Recovery:
             waiting = self._host.expect(*self._quiet.popleft())
         return waiting
 
-    def _load(self, waiting: WaitingGraph) -> tuple[LiveGraph, int, int]:
-        """The graph in plain memory, the offset it stands at, and where the log begins."""
-        first, end = self._catch_up.bounds(waiting.partition)
-        log_id = self._catch_up.log.log_id(waiting.partition)
-        begun = self._loader.begin(waiting.name, log_id, end, waiting.first or 0, "cpu")
+    def _load(self, waiting: WaitingGraph) -> tuple[LiveGraph, int, StateCheck]:
+        """The graph in plain memory, the offset it stands at, and what states are compared with."""
+        check = self._catch_up.check(waiting.partition)
+        begun = self._loader.begin(waiting.name, check, waiting.first or 0, "cpu")
         if begun is None:
             raise InputError(f"graph {waiting.name} has no model in {self._loader.models} any more: promote one")
         graph, offset = begun
         log.info("graph_loaded", graph=waiting.name, version=graph.version, snapshot=offset, waits_at=waiting.first)
-        return graph, offset, first
+        return graph, offset, check
 
     async def _catch_up_with(self, waiting: WaitingGraph) -> None:
         closing = ExitStack()

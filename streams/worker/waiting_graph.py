@@ -20,6 +20,7 @@ class WaitingGraph:
     partition: int
     first: int | None  # the first event that waits; None while none has come
     hosted: HostedGraph | None = None  # once it is loaded, on its way through the log
+    until: int = 0  # what waits reaches to here, where nothing was delivered yet
     tries: int = 0  # that failed
     not_before: float = field(default=0.0)  # when it may be tried again, by time.monotonic
 

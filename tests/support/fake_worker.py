@@ -11,7 +11,7 @@ from typing import Any
 from adatkg_core.events import Source
 from adatkg_core.messages import encode_fact, encode_query
 from adatkg_core.runtime import Retry
-from adatkg_core.storage import Bundle, ModelStore
+from adatkg_core.storage import Bundle, LastEvent, ModelStore
 from streams.kafka import Connection, EventLog, Record, Topics, partition_of
 from streams.settings import StreamSettings
 from streams.worker import (
@@ -53,6 +53,9 @@ class NoLog(CatchUp):
     def first_kept(self, partition: int) -> int:
         return self._bounds[0]
 
+    def holds(self, partition: int, last: LastEvent) -> bool:
+        return True
+
     def bring(self, graphs: Sequence[Any], end: int) -> None:
         self.wanted.append((min(hosted.offset for hosted in graphs), end))
 
@@ -60,7 +63,7 @@ class NoLog(CatchUp):
 class WholeLog(NoLog):
     """A log that keeps all that was ever written to it, until a test removes something."""
 
-    bring = CatchUp.bring
+    bring, holds = CatchUp.bring, CatchUp.holds
 
     def __init__(self, log_id: str, arrivals: Sequence[Arrival] = ()) -> None:
         super().__init__(log_id)
@@ -126,6 +129,7 @@ class Message:
     key: bytes | None
     value: bytes | None
     headers: Any = None
+    timestamp: float = 0.0
     generation_id: int = 1
 
 

@@ -21,11 +21,15 @@ export function incidents(place) {
       place,
       known.incidents.slice(0, SHOWN).map((one) =>
         h(
-          "p",
+          "div",
           { class: "incident" },
-          h("b", {}, one.graph ? `Graph ${one.graph}` : "The log"),
-          ` ${MEANS[one.kind] ?? one.kind}, since ${clock(one.since)}. ${one.detail}. `,
-          one.next_try ? `Next try at ${clock(one.next_try)}.` : "",
+          h(
+            "p",
+            {},
+            h("b", {}, `${one.graph ? `Graph ${one.graph}` : "The log"} ${MEANS[one.kind] ?? one.kind}`),
+            ` since ${clock(one.since)}${one.next_try ? `, next try at ${clock(one.next_try)}` : ""}`,
+          ),
+          h("p", { class: "reason" }, one.detail),
         ),
       ),
       known.incidents.length > SHOWN

@@ -8,6 +8,7 @@ import pytest
 
 from streams.settings import StreamSettings
 from streams.worker import LiveGraph, Loader, Replica
+from streams.worker.state_check import StateCheck
 from tests.support.fake_worker import HERE, fact, host_of, settings_with_model
 
 LOG = f"first-{HERE}"
@@ -31,7 +32,7 @@ def kept(settings: StreamSettings) -> list[int]:
 
 def begin(loader: Loader, end: int) -> tuple[LiveGraph, int]:
     """The graph as it is loaded when its log reaches so far."""
-    begun = loader.begin("g", LOG, end, end)
+    begun = loader.begin("g", StateCheck(LOG, 0, end, lambda last: True), end)
     assert begun is not None
     return begun
 
