@@ -29,7 +29,7 @@ from adatkg_core.evaluation import measure, summarize
 from adatkg_core.metrics import TimeFilter
 from adatkg_core.model import AdaTKG, Ema, LastUpdate, Scores, View, view_snapshot
 from adatkg_core.settings import Config
-from adatkg_core.state import GraphState, Grouping, both_sides
+from adatkg_core.state import GraphState, Grouping, both_sides, to_device
 from adatkg_core.storage import Bundle
 from adatkg_core.text import TextEncoder, choose_structure, count_groups, text_of
 from trainer.fit.batches import batches, learned, other_answers, with_strangers
@@ -149,7 +149,7 @@ def _epoch(
     turn = combining_from(model, lessons)
     for time, rows in facts_by_time(facts):
         stage: Stage = "together" if turn is None else "combining" if time >= turn else "apart"
-        happened = torch.from_numpy(rows[:, :3]).to(state.device)
+        happened = to_device(torch.from_numpy(rows[:, :3]), state.device)
         asked = both_sides(happened, state.n_relations) if time >= lessons[0, 3] else None
         for subject, relation, answer in batches(asked, settings.batch, not streaming):
             enter(model, stage)
