@@ -1,7 +1,7 @@
 """Batch training of the shared parameters, from files or from the log."""
 
 from trainer.accuracy import SeededRuns
-from trainer.fit import Run, starting_state, train
+from trainer.fit import Run, World, launched, starting_state, train
 from trainer.retrain import Archive, LogTrainer, Plan, Round, TrainingMetrics, log_trainer
 
 __all__ = [
@@ -12,6 +12,8 @@ __all__ = [
     "Run",
     "SeededRuns",
     "TrainingMetrics",
+    "World",
+    "launched",
     "log_trainer",
     "starting_state",
     "train",

@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,6 +15,7 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from adatkg.console.completion import dataset_names
+from adatkg.console.logs import silence_logs
 from adatkg.console.options import connection_of
 from adatkg.console.output import JsonFlag, print_json, printable, stderr, stdout
 from adatkg.console.progress import progress_bar
@@ -111,28 +113,34 @@ def train(
     """Train on a data set and write the bundle; run again after a kill, it goes on to the same result.
 
     Settings come from the configuration (without --config, from the file of ADATKG_CONFIG if it has some of a model),
-    then ADATKG_SECTION_KEY variables, then flags.
+    then ADATKG_SECTION_KEY variables, then flags. Several processes train together where torchrun starts them:
+    torchrun --nproc-per-node 2 -m adatkg train …
     """
     from adatkg_core.clock import tick_of
     from adatkg_core.datasets import load_dataset, up_to
     from adatkg_core.storage import ModelStore, resolve_device, save_bundle
     from adatkg_core.text import load_encoder
+    from trainer import launched
     from trainer import train as run_training
 
     loaded, given, file = load_training(config, epochs, seed, settings)
     rules = load_retraining(file, given)
-    chosen = resolve_device(device)
-    _check_place(out, models, graph, replace)
-    data = load_dataset(dataset)
-    if last is not None:
-        data = up_to(data, tick_of(last, data.clock, "--to"), rules.window)
-    if models is not None and graph is not None:
-        _check_relations(models, graph, data)
-    encoder = load_encoder(loaded.model.encoder, device=chosen)
-    work = work or _work(out, models, graph)
     began = time.perf_counter()
-    with progress_bar() as report:
-        run = run_training(data, loaded, encoder, work, device=chosen, report=report)
+    with launched(resolve_device(device)) as (world, chosen):
+        if not world.first:
+            silence_logs()
+        world.from_first(lambda: _check_place(out, models, graph, replace))
+        work = work or _work(out, models, graph)
+        data = load_dataset(dataset)
+        if last is not None:
+            data = up_to(data, tick_of(last, data.clock, "--to"), rules.window)
+        if models is not None and graph is not None:
+            world.from_first(lambda: _check_relations(models, graph, data))
+        encoder = load_encoder(loaded.model.encoder, device=chosen)
+        with progress_bar() if world.first else nullcontext(lambda stage, done, total: None) as report:
+            run = run_training(data, loaded, encoder, work, device=chosen, world=world, report=report)
+    if not world.first:
+        return
     written, announced = str(out), False
     if out is not None:
         save_bundle(run.bundle, written, replace=replace)

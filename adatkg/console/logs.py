@@ -36,6 +36,11 @@ def configure_logging() -> None:
     )
 
 
+def silence_logs() -> None:
+    """From here on only errors are told: for those of several processes that do the same as the first."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+
+
 def _without_credentials(_: object, __: str, values: structlog.types.EventDict) -> structlog.types.EventDict:
     """A store's URL may hold a password; logs go to places where more people read."""
     return {name: without_credentials(one) if isinstance(one, str) else one for name, one in values.items()}

@@ -11,12 +11,17 @@ from torch import Tensor
 
 from adatkg_core.evidence import observe_evidence
 from adatkg_core.model import AdaTKG, LastUpdate
-from adatkg_core.state import GraphState, append_to_chains, both_sides
+from adatkg_core.state import GraphState, append_to_chains, both_sides, ordered_sums
 
 
 @torch.no_grad()
 def commit_facts(model: AdaTKG, state: GraphState, facts: Tensor, time: int) -> LastUpdate | None:
     """Take in the facts [n, 3] of one time, n > 0. The model must be in evaluation mode."""
+    with ordered_sums(state.device):
+        return _commit(model, state, facts, time)
+
+
+def _commit(model: AdaTKG, state: GraphState, facts: Tensor, time: int) -> LastUpdate | None:
     entity, relation, other = both_sides(facts, state.n_relations)
     last = None
     if model.config.model.enabled:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -24,14 +24,16 @@ GROUPS = {
 }
 
 
-def summarize(asked: Iterable[Asked]) -> tuple[Results, Results]:
-    """Metrics per slice of the model and of the recurrency heuristic."""
+def summarize(
+    asked: Iterable[Asked], add_up: Callable[[Tensor], Tensor] = lambda sums: sums
+) -> tuple[Results, Results]:
+    """Metrics per slice of the model and of the recurrency heuristic; `add_up` adds what other processes have asked."""
     model, heuristic = MetricSums(), MetricSums()
     for one in asked:
         model.add(one.ranks, one.slices)
         if one.baseline is not None:
             heuristic.add(one.baseline, one.slices)
-    return model.result(), heuristic.result()
+    return model.result(add_up), heuristic.result(add_up)
 
 
 class Figures:

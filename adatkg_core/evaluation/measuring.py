@@ -57,12 +57,14 @@ def measure(
     *,
     baseline: bool = True,
     candidates: Candidates = "all",
+    takes: Callable[[int], bool] = lambda _: True,
 ) -> Iterator[Asked]:
     """Replay an `aligned` data set through a fresh engine and rank the queries of the split.
 
     `streaming`: each query alone, memory strictly before its time, filtered by time. `snapshot`: the queries of a
     time and direction together, raw ranks. With `baseline`, the recurrency heuristic ranks them too. Candidates are
     all that the engine was made with and whoever came since; `causal` leaves out those in no fact before the query.
+    `takes` says at which of the split's times, numbered from 0, queries are asked: what one of several processes does.
     An entity that the engine lacks enters with its first fact, in the order of the data set's numbers. While a time's
     queries are in the caller's hand, the engine stands strictly before it.
     """
@@ -73,18 +75,21 @@ def measure(
     known = TimeFilter(dataset.facts, dataset.n_relations, engine.device)
     index = SliceIndex(dataset.facts, dataset.split("train"), dataset.n_entities, engine.device)
     heuristic = Recurrency(dataset.n_relations, engine.device) if baseline else None
+    number = -1
     for time, rows in facts_by_time(dataset.facts):
         if time > last:
             return
+        number += time >= first
         facts = torch.from_numpy(rows).to(engine.device)
         present = len(engine.catalog)
         newcomers = dataset.entities[present : int(rows[:, [0, 2]].max()) + 1]
-        if time >= first:
+        if time >= first and takes(number):
             asked = both_sides(facts[:, :3], dataset.n_relations)
             slices = index.masks(asked[0], asked[2], torch.full_like(asked[0], time))
             unseen = (index.first_seen[: present + len(newcomers)] >= time).nonzero().squeeze(1)
             hidden = unseen if candidates == "causal" else unseen[:0]
             yield _ask(engine, heuristic, known, _Questions(time, *asked, newcomers, hidden), protocol, slices)
+        if time >= first:
             progress(2 * len(facts))
         engine.register(newcomers)
         engine.observe_rows(facts, present)
@@ -139,7 +144,7 @@ def _together(engine: Engine, asked: _Questions) -> Iterator[tuple[slice, Tensor
         half = asked.subject.shape[0] // 2
         for start in (0, half):
             subject, relation = asked.subject[start : start + half], asked.relation[start : start + half]
-            scores, _ = score_snapshot(engine.model, engine.state, ids, subject, relation, asked.time)
+            scores = score_snapshot(engine.model, engine.state, ids, subject, relation, asked.time)
             for begin in range(0, half, CHUNK):
                 end = min(begin + CHUNK, half)
                 yield slice(start + begin, start + end), scores[begin:end]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -30,9 +30,10 @@ class MetricSums:
         sums = member @ values
         self._sums = sums if self._sums is None else self._sums + sums
 
-    def result(self) -> dict[str, dict[str, float | None]]:
-        """Each slice's metrics and count; the metrics of an empty slice are None."""
-        rows = [[0.0] * (len(METRICS) + 1)] * len(self._names) if self._sums is None else self._sums.tolist()
+    def result(self, add_up: Callable[[Tensor], Tensor] = lambda sums: sums) -> dict[str, dict[str, float | None]]:
+        """Each slice's metrics and count; the metrics of an empty slice are None. `add_up` adds the sums of others."""
+        empty = torch.zeros(len(self._names), len(METRICS) + 1, dtype=torch.float64)
+        rows = add_up(empty if self._sums is None else self._sums.cpu()).tolist()
         result: dict[str, dict[str, float | None]] = {}
         for name, (*sums, count) in zip(self._names, rows, strict=True):
             means = [total / count if count else None for total in sums]

@@ -4,7 +4,7 @@ from adatkg_core.model.adatkg import AdaTKG, LastUpdate, Scores, View
 from adatkg_core.model.memory import Ema
 from adatkg_core.model.recall_view import RecallView
 from adatkg_core.model.recurrency import Recurrency, keeps_counts, score_recurrency
-from adatkg_core.model.snapshot_protocol import score_snapshot
+from adatkg_core.model.snapshot_protocol import score_snapshot, view_snapshot
 
 __all__ = [
     "AdaTKG",
@@ -17,4 +17,5 @@ __all__ = [
     "keeps_counts",
     "score_recurrency",
     "score_snapshot",
+    "view_snapshot",
 ]

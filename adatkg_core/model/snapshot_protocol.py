@@ -15,6 +15,14 @@ from adatkg_core.state import GraphState, group_mean
 
 
 def score_snapshot(
+    model: AdaTKG, state: GraphState, ids: Tensor, subject: Tensor, relation: Tensor, time: int
+) -> Tensor:
+    """Scores [B, N] of the entities `ids` for all queries of a time in one direction."""
+    encoding, view = view_snapshot(model, state, ids, subject, relation, time)
+    return model.score(state, view, subject, relation, time, encoding=encoding).total
+
+
+def view_snapshot(
     model: AdaTKG,
     state: GraphState,
     ids: Tensor,
@@ -23,7 +31,7 @@ def score_snapshot(
     time: int,
     last: LastUpdate | None = None,
 ) -> tuple[Tensor, View]:
-    """Scores [B, N] of the entities `ids` for all queries of a time in one direction, and the view they share."""
+    """The chain encodings [B, d] of all queries of a time in one direction, and the view of `ids` that they share."""
     encoding, _ = model.encode_chains(state, subject, relation, time)
     who, group = torch.unique(subject, return_inverse=True)
     mark = group_mean(encoding + model.relations()[relation], group, who.shape[0])
@@ -31,5 +39,4 @@ def score_snapshot(
     if model.memory is not None and model.config.model.timing == "before":
         previous, updates = state.tensors["memory"][who], state.tensors["updates"][who]
         last = LastUpdate(who, previous, updates, group, encoding.detach(), relation)
-    view = model.view(state, ids, last, extra)
-    return model.score(state, view, subject, relation, time, encoding=encoding).total, view
+    return encoding, model.view(state, ids, last, extra)

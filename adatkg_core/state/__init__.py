@@ -2,6 +2,7 @@
 
 from adatkg_core.state.catalog import Catalog
 from adatkg_core.state.chains import Chains, append_to_chains, select_chains
+from adatkg_core.state.devices import ordered_sums, to_device
 from adatkg_core.state.graph_state import NAME_TENSORS, GraphState
 from adatkg_core.state.grouping import HEAD, Grouping
 from adatkg_core.state.interactions import both_sides
@@ -24,7 +25,9 @@ __all__ = [
     "distinct_places",
     "group_mean",
     "grown",
+    "ordered_sums",
     "ragged",
     "rank_in_group",
     "select_chains",
+    "to_device",
 ]

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-_FORK = multiprocessing.get_context("forkserver")
-_FORK.set_forkserver_preload(["adatkg.main", "streams.service", "tests.support.compiled_ahead"])  # these take seconds
+FORK = multiprocessing.get_context("forkserver")
+FORK.set_forkserver_preload(["adatkg.main", "streams.service", "tests.support.compiled_ahead"])  # these take seconds
 
 
 class Preloaded:
@@ -24,7 +24,7 @@ class Preloaded:
     def __init__(self, *arguments: str, env: Mapping[str, str], output: Path, errors: Path | None = None) -> None:
         """Its output goes to a file, and so do its errors, to the same one unless they have their own."""
         # A daemon, in Python's words: it is ended with the process of the tests.
-        self._process = _FORK.Process(target=_run, args=(arguments, dict(env), output, errors), daemon=True)
+        self._process = FORK.Process(target=_run, args=(arguments, dict(env), output, errors), daemon=True)
         self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid
@@ -62,6 +62,10 @@ def _run(arguments: tuple[str, ...], env: dict[str, str], output: Path, errors: 
     os.environ.update(env)
     sys.argv = ["adatkg", *arguments]
     sys.orig_argv = [sys.executable, "-m", "adatkg", *arguments]  # by which it would start itself anew
+    if threads := env.get("OMP_NUM_THREADS"):
+        import torch
+
+        torch.set_num_threads(int(threads))  # it was imported before the variable was there
     from adatkg.main import main
 
     main()

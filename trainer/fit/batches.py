@@ -11,7 +11,7 @@ from torch import Tensor
 from adatkg_core.datasets import Facts
 from adatkg_core.metrics import TimeFilter
 from adatkg_core.settings import TrainConfig
-from adatkg_core.state import NAME_TENSORS, GraphState
+from adatkg_core.state import NAME_TENSORS, GraphState, to_device
 
 
 def learned(facts: Facts, burn_in: float) -> Facts:
@@ -31,7 +31,7 @@ def batches(
     if by_direction:
         parts = torch.arange(count, device=subject.device).chunk(2)
     else:
-        parts = torch.randperm(count).to(subject.device).tensor_split(-(-count // size))
+        parts = to_device(torch.randperm(count), subject.device).tensor_split(-(-count // size))
     for part in parts:
         if len(part) > 1:  # a batch of one has no batch statistics
             yield subject[part], relation[part], answer[part]
@@ -52,7 +52,8 @@ def with_strangers(
         owner, slot = state.pair_table.slots(state, subject)
         done = owner[state.tensors["pair_relation"][slot] == relation[owner]]
         young = young.index_fill(0, done, False)
-    strange = (young & (torch.rand(subject.shape[0]).to(state.device) < settings.strangers)).nonzero().squeeze(1)
+    drawn = to_device(torch.rand(subject.shape[0]) < settings.strangers, state.device)
+    strange = (young & drawn).nonzero().squeeze(1)
     rows = state.entities + torch.arange(strange.shape[0], device=state.device)
     state.reserve(state.entities + strange.shape[0])
     for name in NAME_TENSORS:

@@ -12,6 +12,7 @@ from torch import Tensor
 from adatkg_core.errors import InputError
 from adatkg_core.model import AdaTKG
 from adatkg_core.storage import artifact_exists, read_artifact, write_artifact
+from trainer.fit.world import World
 
 KIND = "checkpoint"
 
@@ -60,15 +61,13 @@ def load_checkpoint(
     model: AdaTKG,
     optimizer: torch.optim.Optimizer,
     schedule: torch.optim.lr_scheduler.LRScheduler,
+    world: World,
 ) -> Progress:
-    """Take up the run where the folder's checkpoint left it; without one, begin."""
-    if not artifact_exists(folder / "checkpoint"):
+    """Take up the run where the checkpoint in the first process's folder left it; without one, begin."""
+    found = world.from_first(lambda: _read(folder, fingerprint))
+    if found is None:
         return Progress()
-    tensors, meta = read_artifact(folder / "checkpoint", KIND)
-    if meta["fingerprint"] != fingerprint:
-        raise InputError(
-            f"{folder} holds an unfinished run with other settings or data; remove it or give another --out"
-        )
+    tensors, meta = found
     model.load_state_dict(_under("model.", tensors))
     device = next(model.parameters()).device
     state: dict[int, dict[str, Tensor]] = {}
@@ -83,6 +82,17 @@ def load_checkpoint(
     best = {name: tensor.to(device) for name, tensor in _under("best.", tensors).items()}
     figures = {name: meta[name] for name in ("epoch", "best_epoch", "best_score", "best_metrics", "curves")}
     return Progress(best=best, **figures)
+
+
+def _read(folder: Path, fingerprint: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    if not artifact_exists(folder / "checkpoint"):
+        return None
+    tensors, meta = read_artifact(folder / "checkpoint", KIND)
+    if meta["fingerprint"] != fingerprint:
+        raise InputError(
+            f"{folder} holds an unfinished run with other settings or data; remove it or give another --out"
+        )
+    return tensors, meta
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

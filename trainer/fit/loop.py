@@ -2,7 +2,8 @@
 
 An epoch forgets every interaction and replays the training facts in order. The queries of a time are scored from
 memory strictly before it; then its facts are committed. The last update of each memory is computed again at read
-time with gradient, the memory before it detached: this is how the update rule learns.
+time with gradient, the memory before it detached: this is how the update rule learns. Several processes share the
+queries of a step (`world.py`); everything else all of them do alike.
 """
 
 from __future__ import annotations
@@ -26,15 +27,17 @@ from adatkg_core.engine import Engine, commit_facts
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.evaluation import measure, summarize
 from adatkg_core.metrics import TimeFilter
-from adatkg_core.model import AdaTKG, Ema, LastUpdate, Scores, View, score_snapshot
+from adatkg_core.model import AdaTKG, Ema, LastUpdate, Scores, View, view_snapshot
 from adatkg_core.settings import Config
-from adatkg_core.state import GraphState, Grouping, both_sides
+from adatkg_core.state import GraphState, Grouping, both_sides, to_device
 from adatkg_core.storage import Bundle
 from adatkg_core.text import TextEncoder, choose_structure, count_groups, text_of
 from trainer.fit.batches import batches, learned, other_answers, with_strangers
 from trainer.fit.checkpoint import Progress, load_checkpoint, save_checkpoint
 from trainer.fit.objective import OF_RECALL, Stage, combining_from, cross_entropy, enter, objective
+from trainer.fit.shared_batch_norm import norm_over, share_batch_norms
 from trainer.fit.warm_start import start_from
+from trainer.fit.world import ALONE, Share, World
 
 WARM_UP = 0.05  # share of all steps until the full learning rate
 TRUST_RATE = 10  # times that of the recall head: four numbers, learned only at the last times of each epoch
@@ -62,37 +65,33 @@ def train(
     *,
     device: str = "cpu",
     warm: Bundle | None = None,
+    world: World = ALONE,
     report: Report = lambda stage, done, total: None,
 ) -> Run:
     """Learn from the train split, from what `warm` has learned if it is given; choose the epoch on the valid split.
 
-    `work` holds the checkpoint and `curves.jsonl`; a run that was killed goes on from there to the same result.
+    `work` holds the checkpoint and `curves.jsonl`; a run that was killed goes on from there to the same result. Every
+    process of a `world` calls this alike and gets the same run; only the first one reads and writes `work`.
     """
     dataset = by_first_appearance(dataset)
     facts = dataset.split("train")
     if len(facts) == 0 or len(dataset.split("valid")) == 0:
         raise InputError(f"data set {dataset.name}: too few distinct times to split; it needs at least 3")
-    work.mkdir(parents=True, exist_ok=True)
-    names = encoder.encode([text_of(name) for name in dataset.entities])
-    relations = encoder.encode([text_of(name) for name in dataset.relations])
+    if world.first:
+        work.mkdir(parents=True, exist_ok=True)
+    names, relations = world.from_first(lambda: _encoded(encoder, dataset))
     torch.manual_seed(config.train.seed)
     n = int(facts[:, [0, 2]].max()) + 1  # numbered by first appearance: the entities of train come first
     config = _with_names(config, dataset.entities[:n])
     model = AdaTKG(config, relations, n).to(device)
+    if world.size > 1:
+        share_batch_norms(model)
     if warm is not None:
         start_from(warm, model, dataset.relations, dataset.entities)
-    state = GraphState(config, relations.shape[1], dataset.n_relations, torch.device(device))
-    state.reserve(n)
-    state.entities = n
-    state.tensors["text"][:n] = names[:n].to(device)
-    if state.keeps_evidence:
-        kin = Grouping(choose_structure(config.model.names, ())).add(dataset.entities[:n])
-        for name, numbers in zip(("group", "role"), kin, strict=True):
-            state.tensors[name][:n] = torch.tensor(numbers, device=device)
-
+    state = _empty_state(model, dataset.entities[:n], names[:n])
     optimizer, schedule = _optimizer(model, config, steps=config.train.epochs * _steps(facts, config))
     fingerprint = _fingerprint(dataset, config, encoder, warm)
-    progress = load_checkpoint(work, fingerprint, model, optimizer, schedule)
+    progress = load_checkpoint(work, fingerprint, model, optimizer, schedule, world)
     lookup = _Names(encoder.name, encoder.dim, dict(zip(map(text_of, dataset.entities), names, strict=True)))
     while progress.epoch < config.train.epochs:
         if progress.best and progress.epoch - progress.best_epoch >= config.train.patience > 0:
@@ -100,21 +99,24 @@ def train(
         progress.epoch += 1
         began = clock.perf_counter()
         with _in_the_log(progress, config):
-            loss, queries = _epoch(model, state, optimizer, schedule, facts, n, report)
+            world.align(model.state_dict().values())  # where machines differ, so does rounding
+            loss, queries = _epoch(model, state, optimizer, schedule, facts, n, world, report)
             curve: dict[str, Any] = {"epoch": progress.epoch, "loss": loss}
             curve["queries_per_second"] = round(queries / (clock.perf_counter() - began), 1)
             if progress.epoch % config.train.valid_every == 0 or progress.epoch == config.train.epochs:
                 _settle(model, state)
-                curve |= _validate(model, dataset, lookup, progress, report)
+                curve |= _validate(model, dataset, lookup, progress, world, report)
         curve["seconds"] = round(clock.perf_counter() - began, 1)
         if isinstance(model.memory, Ema):
             curve["alpha"] = torch.sigmoid(model.memory.rho.detach()).mean().item()
         progress.curves.append(curve)
-        save_checkpoint(work, fingerprint, model, optimizer, schedule, progress)
-        _write_curves(work / "curves.jsonl", progress)
+        if world.first:
+            save_checkpoint(work, fingerprint, model, optimizer, schedule, progress)
+            _write_curves(work / "curves.jsonl", progress)
         log.info("epoch", **curve)
 
-    _write_curves(work / "curves.jsonl", progress)
+    if world.first:
+        _write_curves(work / "curves.jsonl", progress)
     model.load_state_dict(progress.best)
     version = f"{dataset.name}-{fingerprint[:8]}-{progress.best_epoch}"
     metrics = {"valid": progress.best_metrics, "epoch": progress.best_epoch, "seed": config.train.seed}
@@ -129,6 +131,7 @@ def _epoch(
     schedule: torch.optim.lr_scheduler.LRScheduler,
     facts: Facts,
     n: int,
+    world: World,
     report: Report,
 ) -> tuple[float, int]:
     """One pass over the training facts; returns the mean loss and the number of queries."""
@@ -146,27 +149,34 @@ def _epoch(
     turn = combining_from(model, lessons)
     for time, rows in facts_by_time(facts):
         stage: Stage = "together" if turn is None else "combining" if time >= turn else "apart"
-        happened = torch.from_numpy(rows[:, :3]).to(state.device)
+        happened = to_device(torch.from_numpy(rows[:, :3]), state.device)
         asked = both_sides(happened, state.n_relations) if time >= lessons[0, 3] else None
         for subject, relation, answer in batches(asked, settings.batch, not streaming):
             enter(model, stage)
-            exclude = other_answers(known, subject, relation, answer, time) if streaming else None
+            share = world.share(len(subject))
+            norm_over(model, world if share.parted else ALONE)
+            mine, wanted = share.rows, answer[share.rows]
+            exclude = other_answers(known, subject[mine], relation[mine], wanted, time) if streaming else None
             subject, everyone = with_strangers(state, subject, relation, ids, settings)
-            scores, view = _forward(model, state, everyone, subject, relation, time, last)
+            draws = world.own_draws((settings.seed, schedule.last_epoch), state.device)
+            scores, view = _forward(model, state, everyone, subject, relation, time, last, share, draws)
             scores = scores.among(n)
-            whole = objective(scores, answer, exclude, stage, settings) + settings.vq_weight * view.vq_loss
+            whole = objective(scores, wanted, exclude, stage, settings) * share.weight
+            whole = whole + settings.vq_weight * view.vq_loss / world.size
             whole.backward()  # type: ignore[no-untyped-call]
+            world.add_up_gradients(model.parameters())
             torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
             optimizer.step()
             optimizer.zero_grad()
             schedule.step()
             state.tensors["cluster"][:n] = view.cluster[:n]
-            total += cross_entropy(scores.total.detach(), answer, exclude) * len(subject)
+            total += cross_entropy(scores.total.detach(), wanted, exclude) * (share.weight * len(subject))
             done += len(subject)
         model.eval()
         last = commit_facts(model, state, happened, time)
         report("train", done, 2 * len(lessons))
     model.requires_grad_(True)
+    world.add_up(total)
     if not math.isfinite(total.item()):
         raise AdatkgError("training diverged: the loss is not a number; lower train.lr")
     return total.item() / max(done, 1), done
@@ -180,16 +190,23 @@ def _forward(
     relation: Tensor,
     time: int,
     last: LastUpdate | None,
+    share: Share,
+    draws: AbstractContextManager[None],
 ) -> tuple[Scores, View]:
+    """What all queries of a batch have in common, and the scores of this process's share of them."""
+    encoding = None
     if model.config.train.protocol == "snapshot":
-        scores, view = score_snapshot(model, state, ids, subject, relation, time, last)
-        return Scores(scores), view
-    view = model.view(state, ids, last)
-    return model.score(state, view, subject, relation, time), view
+        encodings, view = view_snapshot(model, state, ids, subject, relation, time, last)
+        encoding = encodings[share.rows]
+    else:
+        view = model.view(state, ids, last)
+    with draws:
+        scores = model.score(state, view, subject[share.rows], relation[share.rows], time, encoding=encoding)
+    return scores if encoding is None else Scores(scores.total), view
 
 
 def _validate(
-    model: AdaTKG, dataset: Dataset, encoder: TextEncoder, progress: Progress, report: Report
+    model: AdaTKG, dataset: Dataset, encoder: TextEncoder, progress: Progress, world: World, report: Report
 ) -> dict[str, Any]:
     """Measure on valid and remember the parameters if they are the best so far."""
     settings = model.config.train
@@ -201,8 +218,8 @@ def _validate(
         asked += count
         report("validate", asked, total)
 
-    asking = measure(engine, dataset, "valid", settings.protocol, tell, baseline=False)
-    results, _ = summarize(asking)
+    asking = measure(engine, dataset, "valid", settings.protocol, tell, baseline=False, takes=world.takes)
+    results, _ = summarize(asking, world.add_up)
     scores = [results[name]["mrr"] or 0.0 for name in settings.select]
     score = sum(scores) / len(scores)
     if score > progress.best_score:
@@ -232,6 +249,28 @@ def _settle(model: AdaTKG, state: GraphState) -> None:
     if model.memory is not None:
         n = state.entities
         model.memory.settle(state.tensors["updates"][:n], state.tensors["cluster"][:n])
+
+
+def _encoded(encoder: TextEncoder, dataset: Dataset) -> tuple[Tensor, Tensor]:
+    """The names of entities and relations as vectors."""
+    return (
+        encoder.encode([text_of(name) for name in dataset.entities]),
+        encoder.encode([text_of(name) for name in dataset.relations]),
+    )
+
+
+def _empty_state(model: AdaTKG, entities: Sequence[str], names: Tensor) -> GraphState:
+    """A state in which these entities have a row and nothing has happened."""
+    device, n = model.relation_text.device, len(entities)
+    state = GraphState(model.config, names.shape[1], model.n_relations, device)
+    state.reserve(n)
+    state.entities = n
+    state.tensors["text"][:n] = names.to(device)
+    if state.keeps_evidence:
+        kin = Grouping(choose_structure(model.config.model.names, ())).add(entities)
+        for name, numbers in zip(("group", "role"), kin, strict=True):
+            state.tensors[name][:n] = torch.tensor(numbers, device=device)
+    return state
 
 
 def _with_names(config: Config, entities: Sequence[str]) -> Config:

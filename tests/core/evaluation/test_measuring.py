@@ -251,7 +251,7 @@ def test_snapshot_ranks_are_raw_and_each_direction_is_scored_apart() -> None:
         half = len(one.subject) // 2
         for side in (slice(0, half), slice(half, None)):
             with torch.no_grad():
-                scores, _ = score_snapshot(
+                scores = score_snapshot(
                     engine.model,
                     engine.state,
                     torch.arange(data.n_entities),
@@ -292,7 +292,7 @@ def gaps(asked: Asked, protocol: str) -> list[float]:
     ids = torch.arange(data.n_entities)
     with torch.no_grad():
         subject, relation = asked.subject[:half], asked.relation[:half]
-        scores, _ = score_snapshot(engine.model, engine.state, ids, subject, relation, asked.time)
+        scores = score_snapshot(engine.model, engine.state, ids, subject, relation, asked.time)
     return scores[0].tolist()
 
 

@@ -163,7 +163,7 @@ def given_scores(monkeypatch: pytest.MonkeyPatch, scores: list[float]) -> list[f
     """Validation gives these scores one after the other."""
     left = list(scores)
 
-    def summarize(asked: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    def summarize(*asked: object) -> tuple[dict[str, Any], dict[str, Any]]:
         return {"all": {"mrr": left.pop(0)}}, {}
 
     monkeypatch.setattr("trainer.fit.loop.summarize", summarize)
