@@ -17,6 +17,7 @@ from adatkg_core.storage import (
     Bundle,
     ModelStore,
     Saved,
+    SavedIncrement,
     SnapshotStore,
     named_bundle,
     resolve_device,
@@ -139,7 +140,7 @@ class Loader:
         if engine.device != torch.device(self._device):
             yield from engine.move(torch.device(self._device), self._encoder(graph.bundle, self._device))
 
-    def save(self, saved: Saved) -> None:
+    def save(self, saved: Saved | SavedIncrement) -> None:
         """Write a snapshot; touches no device."""
         self._snapshots(saved.graph, saved.log).save(saved)
 
