@@ -34,7 +34,10 @@ class StreamSettings:
     batch_seconds: float = setting(0.02, "Seconds after its first event when a batch is closed though it is not full.")
     snapshot_events: int = setting(50_000, "Events after which a snapshot is due.")
     snapshot_seconds: float = setting(30.0, "Seconds with something new after which a snapshot is due.")
-    keep_snapshots: int = setting(3, "Snapshots kept for each graph; at least 2.")
+    keep_snapshots: int = setting(
+        3,
+        "Snapshots kept for each graph; at least 2. What these build upon is kept too, and the two newest whole ones.",
+    )
     late: LatePolicy = setting(
         "apply",
         "Facts older than the watermark: `apply` counts them as of now, `refuse` sets them aside.",

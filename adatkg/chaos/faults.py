@@ -12,7 +12,7 @@ import torch
 from adatkg.chaos.messages import garbage
 from adatkg.chaos.remake import remake_events, remake_models
 from adatkg.chaos.schedule import Fault
-from adatkg.chaos.snapshots import newest_snapshots
+from adatkg.chaos.snapshots import base_of, newest_snapshots
 from adatkg.chaos.system import System
 from adatkg.chaos.worker import ChaosWorker, faketime
 from adatkg_core.errors import InputError
@@ -162,6 +162,10 @@ def _flip(snapshot: Path) -> None:
     path.write_bytes(data)
 
 
+def _flip_base(snapshot: Path) -> None:
+    _flip(base_of(snapshot))
+
+
 def _truncate(snapshot: Path) -> None:
     path = _tensors(snapshot)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 3])
@@ -267,6 +271,7 @@ KINDS: dict[str, Kind] = {
     "broker_killed": Kind("broker", 0, 8, _kill_broker),
     "broker_stopped": Kind("broker", 2, 15, _freeze_broker),
     "snapshot_corrupted": Kind("worker", 0, 8, _damage(_flip)),
+    "base_corrupted": Kind("worker", 0, 8, _damage(_flip_base)),
     "snapshot_truncated": Kind("worker", 0, 8, _damage(_truncate)),
     "manifest_removed": Kind("worker", 0, 8, _damage(_unmake)),
     "disk_full": Kind("disk", 4, 20, _fill_disk, lambda system: system.disk.why_not),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from adatkg_core.engine import Snapshot
 from adatkg_core.errors import AdatkgError
-from adatkg_core.storage import Saved, read_artifact
+from adatkg_core.storage import Saved, read_snapshot
 from streams.kafka import EventLog
 
 MANIFEST = "manifest.json"
@@ -17,6 +17,15 @@ MANIFEST = "manifest.json"
 def newest_snapshots(folder: str) -> list[Path]:
     """The newest of each graph, by what its name says: `OFFSET@VERSION`."""
     return [max(some, key=lambda one: one.name) for some in _by_place(folder).values()]
+
+
+def base_of(snapshot: Path) -> Path:
+    """The whole snapshot that one builds upon; itself where it is whole."""
+    try:
+        name = json.loads((snapshot / MANIFEST).read_bytes()).get("upon", {}).get("name", snapshot.name)
+    except (OSError, ValueError):
+        return snapshot
+    return snapshot.with_name(name)
 
 
 def newest_states(folder: str, graphs: Sequence[str], log: EventLog) -> dict[str, Saved | None]:
@@ -42,10 +51,8 @@ def _by_place(folder: str) -> dict[Path, list[Path]]:
 
 
 def _read(snapshot: Path) -> Saved | None:
-    """None where it is damaged."""
+    """None where it is damaged, or what it builds upon."""
     try:
-        tensors, meta = read_artifact(snapshot, "snapshot")
+        return read_snapshot(str(snapshot))
     except AdatkgError:
         return None
-    state = Snapshot(tensors, meta["engine"])
-    return Saved(state, meta["graph"], meta["version"], meta["offset"], meta["known_through"], meta["log"])

@@ -15,6 +15,7 @@ from torch import Tensor
 from adatkg_core.clock import Clock
 from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.engine.admission import Admission, EntityLimit, Observed, object_to_query, object_to_tick
+from adatkg_core.engine.capture import EngineCapture
 from adatkg_core.engine.name_rows import empty_grouping, write_names
 from adatkg_core.engine.pending import PendingFacts
 from adatkg_core.engine.ranked_lists import chunk_size, chunks, exact_ranks, recurrent_lists, top_lists
@@ -22,7 +23,7 @@ from adatkg_core.engine.snapshot import Snapshot
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Query, Ranking, Recurrent, Refusal
 from adatkg_core.model import AdaTKG, RecallView, View, keeps_counts, score_recurrency
-from adatkg_core.state import NAME_TENSORS, Catalog, GraphState, Relations, both_sides
+from adatkg_core.state import NAME_TENSORS, Catalog, ChangedRows, GraphState, Relations, both_sides
 from adatkg_core.text import TextEncoder
 
 
@@ -213,17 +214,16 @@ class Engine:
 
     def snapshot(self) -> Snapshot:
         """Everything needed to go on from here, in copies."""
+        capture = self.capture()
+        capture.state.finish()
+        return capture.snapshot()
+
+    def capture(self, since: ChangedRows | None = None) -> EngineCapture:
+        """A snapshot of this moment, to be copied while the engine goes on: of all, or of what changed `since`."""
         self._exclude_pending()
-        tensors = self.state.export() | {"pending": self._pending.all().clone()}
-        meta = {
-            "model": self.model.fingerprint(),
-            "watermark": self.watermark,
-            "visible": self._visible,
-            "pages": dict(self.state.pages),
-            "entities": list(self.catalog.names),
-            "relations": list(self.relations),
-        }
-        return Snapshot(tensors, meta)
+        state, pending = self.state.capture(since), self._pending.all().clone().cpu()
+        meta = {"model": self.model.fingerprint(), "watermark": self.watermark, "visible": self._visible}
+        return EngineCapture(state, pending, self.catalog.names, meta | {"relations": list(self.relations)})
 
     def restore(self, snapshot: Snapshot) -> None:
         """Become what the snapshot was taken of; it must come from the same model."""

@@ -74,6 +74,7 @@ class AdaTKG(nn.Module):
         model = config.model
         dim, text_dim = model.dim, relation_text.shape[1]
         self.config = config
+        self._fingerprinted: tuple[list[tuple[int, int]], str] = ([], "")
         self.n_relations = relation_text.shape[0]
         self.entities = entities if model.entity == "learned" or (model.memory, model.decay) == ("ema", "entity") else 0
         self.register_buffer("relation_text", relation_text.clone())
@@ -109,12 +110,16 @@ class AdaTKG(nn.Module):
             nn.init.constant_(self.trust.bias, -3.0)  # recall leads until the model has shown what it is worth
 
     def fingerprint(self) -> str:
-        """What tells these parameters from any others."""
-        digest = hashlib.sha256()
-        for name, tensor in sorted(self.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
-        return digest.hexdigest()
+        """What tells these parameters from any others; found anew only when one was written."""
+        tensors = sorted(self.state_dict().items())
+        written = [(tensor.data_ptr(), tensor._version) for _, tensor in tensors]
+        if written != self._fingerprinted[0]:
+            digest = hashlib.sha256()
+            for name, tensor in tensors:
+                digest.update(name.encode())
+                digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+            self._fingerprinted = written, digest.hexdigest()
+        return self._fingerprinted[1]
 
     # -- vectors ----------------------------------------------------------------------------------------------
 

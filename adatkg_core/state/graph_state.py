@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch import Tensor
 
 from adatkg_core.errors import InputError
 from adatkg_core.settings import Config, RecallConfig
+from adatkg_core.state.changed_rows import ChangedRows
 from adatkg_core.state.recurrence_tables import PAGE, PagedTable
 from adatkg_core.state.soundness import why_unsound
+from adatkg_core.state.state_capture import Overwritten, StateCapture
 from adatkg_core.state.tensor_ops import grown
 
 MOVED = 16 << 20  # bytes copied to a device at once, a millisecond or two, while others wait for it
@@ -121,8 +124,10 @@ class GraphState:
         for name, spec in self.layout.items():
             rows = () if spec.rows == "fixed" else (PAGE,)
             self.tensors[name] = torch.full((*rows, *spec.shape), spec.fill, dtype=spec.dtype, device=device)
-        self._journal: list[tuple[str, Index, Tensor]] | None = None
+        self._journal: list[Overwritten] | None = None
         self._journal_pages: dict[str, int] = {}
+        self._captures: WeakSet[StateCapture] = WeakSet()  # those under way
+        self._changes: ChangedRows | None = None  # where somebody wants to know
 
     @property
     def pair_table(self) -> PagedTable:
@@ -193,10 +198,16 @@ class GraphState:
                 self.tensors[name] = grown(self.tensors[name], rows + 1, spec.fill)
 
     def put(self, name: str, index: Index, values: Tensor) -> None:
-        """Write rows in place; inside a journal the old rows are kept for `rollback`."""
+        """Write rows in place; the old rows are kept for `rollback` inside a journal, and for captures under way."""
         tensor = self.tensors[name]
-        if self._journal is not None:
-            self._journal.append((name, index, tensor[index].clone()))
+        if self._journal is not None or self._captures:
+            overwritten = name, index, tensor[index].clone()
+            if self._journal is not None:
+                self._journal.append(overwritten)
+            for capture in self._captures:
+                capture.note(overwritten)
+        if self._changes is not None:
+            self._changes.note(self.layout[name].rows, index)
         tensor[index] = values
 
     def claim_pages(self, table: str, count: int) -> int:
@@ -214,6 +225,7 @@ class GraphState:
 
     def move(self, device: torch.device) -> Iterator[None]:
         """Bring the tensors to a device, at most MOVED bytes between two yields; it is whole again at the end."""
+        self._begin_anew()
         for name, tensor in self.tensors.items():
             there = torch.empty_like(tensor, device=device)
             some = max(1, MOVED // tensor.element_size())
@@ -240,15 +252,63 @@ class GraphState:
 
     def reset(self) -> None:
         """Forget every interaction; names and their text stay."""
+        self._begin_anew()
         for name, spec in self.layout.items():
             if name not in NAME_TENSORS:
                 self.tensors[name].fill_(spec.fill)
         self.pages = dict.fromkeys(self.pages, 0)
 
+    # -- whole states -----------------------------------------------------------------------------------------
+
+    def capture(self, since: ChangedRows | None = None) -> StateCapture:
+        """The state as of now, without what `rollback` would take back, to be copied while writes go on.
+
+        All of it, or what changed `since` `watch_changes` was last called; of another moment than that all of it.
+        """
+        known = since if since is not None and since is self._changes else None
+        capture = StateCapture(self, self.used(), self._settled_pages(), list(self._journal or ()), known)
+        self._captures.add(capture)
+        return capture
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether a copy is under way, for which `put` keeps what it overwrites."""
+        return bool(self._captures)
+
+    def note_changed(self, kind: str, rows: Tensor) -> None:
+        """Rows of a kind were written by other means than `put`."""
+        if self._changes is not None:
+            self._changes.note(kind, rows)
+
+    def end_capture(self, capture: StateCapture) -> None:
+        """Nothing that is overwritten from now on is for this one."""
+        self._captures.discard(capture)
+
+    def watch_changes(self) -> ChangedRows:
+        """From now on keep which rows are written; who asked before hears no more."""
+        self._changes = ChangedRows(self.used(), self.device)
+        for name, index, _ in self._journal or ():
+            self._changes.note(self.layout[name].rows, index)
+        return self._changes
+
+    def used(self) -> dict[str, int]:
+        """How many rows of each kind are in use, without those that `rollback` would give back."""
+        tables = {name: count * PAGE for name, count in self._settled_pages().items()}
+        return {"entity": self.entities, "kin": self.entities + 1} | tables
+
+    def kinds(self) -> dict[str, str | None]:
+        """What the rows of each tensor are, None where it is always kept whole."""
+        return {name: None if spec.rows == "fixed" else spec.rows for name, spec in self.layout.items()}
+
+    def names_alone(self) -> set[str]:
+        """Tensors whose rows are never written again."""
+        return self.layout.keys() & set(NAME_TENSORS)
+
     def export(self) -> dict[str, Tensor]:
         """Copies of the rows in use, by name; with `load` this is the whole state."""
-        used = {name: spec.used(self.entities, self.pages) for name, spec in self.layout.items()}
-        return {name: self.tensors[name][tuple(map(slice, rows))].clone() for name, rows in used.items()}
+        capture = self.capture()
+        capture.finish()
+        return capture.tensors()
 
     def load(self, tensors: dict[str, Tensor], entities: int, pages: dict[str, int]) -> None:
         """Take over what `export` gave, on this state's device."""
@@ -264,7 +324,18 @@ class GraphState:
         unsound = why_unsound(tensors, entities, pages, self.n_relations, self.config.model.codes)
         if unsound:
             raise InputError(f"state: {unsound}; take an earlier one, or let it be made from the log")
+        self._begin_anew()
         self.entities, self.pages = entities, dict(pages)
         for name, spec in self.layout.items():
             rows = tensors[name].to(self.device, copy=True)
             self.tensors[name] = rows if spec.rows == "fixed" else grown(rows, PAGE, spec.fill)
+
+    def _settled_pages(self) -> dict[str, int]:
+        return dict(self.pages if self._journal is None else self._journal_pages)
+
+    def _begin_anew(self) -> None:
+        """The tensors are about to be others: what is under way is lost, and nobody knows what changes."""
+        for capture in self._captures:
+            capture.lose()
+        self._captures.clear()
+        self._changes = None

@@ -13,7 +13,7 @@ from adatkg_core.storage.fitness import named_bundle, why_lacking, why_unfit
 from adatkg_core.storage.json_file import read_document, write_document
 from adatkg_core.storage.model_report import bundle_rows, describe_bundle, verdict_on
 from adatkg_core.storage.model_store import ModelStore
-from adatkg_core.storage.snapshot import LastEvent, Place, Saved, SnapshotStore
+from adatkg_core.storage.snapshot import LastEvent, Place, Saved, SavedIncrement, SnapshotStore, read_snapshot
 
 __all__ = [
     "Bundle",
@@ -21,6 +21,7 @@ __all__ = [
     "ModelStore",
     "Place",
     "Saved",
+    "SavedIncrement",
     "SnapshotStore",
     "artifact_exists",
     "bundle_rows",
@@ -30,6 +31,7 @@ __all__ = [
     "named_bundle",
     "read_artifact",
     "read_document",
+    "read_snapshot",
     "remove_artifact",
     "resolve_device",
     "safe_name",

@@ -50,9 +50,11 @@ def write_artifact(
     meta: Mapping[str, Any],
     *,
     replace: bool = False,
+    upon: Mapping[str, str] | None = None,
 ) -> None:
     """Write an artifact so that a reader sees all of it or nothing, whenever the writer dies; with `replace`,
-    one of the same kind that is already there gives way in a single step."""
+    one of the same kind that is already there gives way in a single step. `upon`, from `refer_to`, is another one
+    beside it that this one is of no use without."""
     place = locate(url)
     replaces = _check_free(place, kind, replace)
     # A replacement's files get names of their own: the old manifest stays true until the new one is there.
@@ -66,6 +68,7 @@ def write_artifact(
         safetensors_torch.save_file(_storable(tensors), stage / names["tensors"])
         files = {role: asdict(describe_file(stage / name)) for role, name in names.items()}
         manifest = {"format": FORMAT, "version": VERSION, "kind": kind, "files": files}
+        manifest |= {"upon": dict(upon)} if upon else {}
         (stage / MANIFEST).write_bytes(orjson.dumps(manifest, option=_JSON))
         if not place.is_local:
             upload(place, stage, list(names.values()))
@@ -114,8 +117,8 @@ def artifact_exists(url: str | os.PathLike[str]) -> bool:
     return locate(url).has_file(MANIFEST)
 
 
-def list_artifacts(root_url: str | os.PathLike[str], kind: str) -> list[str]:
-    """The URLs of the finished artifacts of one kind right under a folder, by name, so that growing names put
+def list_artifacts(root_url: str | os.PathLike[str], *kinds: str) -> list[str]:
+    """The URLs of the finished artifacts of these kinds right under a folder, by name, so that growing names put
     the newest last; one with an unreadable manifest is listed too, for `read_artifact` to say so."""
     root = locate(root_url)
     try:
@@ -129,7 +132,7 @@ def list_artifacts(root_url: str | os.PathLike[str], kind: str) -> list[str]:
         # A hidden folder is one that a writer is still filling, or died while filling.
         if not name.startswith(".") and place.has_file(MANIFEST):
             manifest = parse_file(place, MANIFEST)
-            if manifest is None or (manifest.get("format"), manifest.get("kind")) == (FORMAT, kind):
+            if manifest is None or (manifest.get("format") == FORMAT and manifest.get("kind") in kinds):
                 found.append(place.url)
     return found
 

@@ -135,18 +135,22 @@ def _why_other_model(config: Config, text: Tensor, per_entity: int, tensors: dic
 
 
 class _ShapesAlone(TorchFunctionMode):
-    """Numbers are neither drawn nor scaled: without memory for them PyTorch would load its whole compiler to do it,
-    which takes every process that reads a bundle longer than all the rest."""
+    """Numbers are neither drawn, scaled nor multiplied: without memory for them PyTorch would load its whole compiler
+    to do it, which takes every process that reads a bundle longer than all the rest."""
 
-    _KEEPS_SHAPE = (Tensor.clamp, Tensor.mul, Tensor.__mul__, Tensor.div, Tensor.__truediv__)
+    _KEEPS_SHAPE = (Tensor.clamp, Tensor.round, Tensor.mul, Tensor.__mul__, Tensor.div, Tensor.__truediv__)
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func is nn.init.normal_:
             return (*args, *(kwargs or {}).values())[0]
+        if func is torch.randn:
+            return torch.empty(*args, **(kwargs or {}))
         if func in self._KEEPS_SHAPE and not any(isinstance(other, Tensor) for other in args[1:]):
             return args[0]
+        if func in (Tensor.matmul, Tensor.__matmul__):
+            return args[0].new_empty((*args[0].shape[:-1], args[1].shape[-1]))
         if func is torch.cat:
             parts, dim = (*args, 0)[:2]
             sizes = [*parts[0].shape]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from adatkg_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from adatkg_core.text.encoder import load_encoder, pinned_encoder
+    from adatkg_core.text.encoder import Loading, load_encoder, pinned_encoder
     from adatkg_core.text.encoder_protocol import TextEncoder
     from adatkg_core.text.entity_text import text_of
     from adatkg_core.text.name_structure import (
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
 
 _HOME = {
-    "adatkg_core.text.encoder": ("load_encoder", "pinned_encoder"),
+    "adatkg_core.text.encoder": ("Loading", "load_encoder", "pinned_encoder"),
     "adatkg_core.text.encoder_protocol": ("TextEncoder",),
     "adatkg_core.text.entity_text": ("text_of",),
     "adatkg_core.text.name_structure": (
@@ -38,6 +38,7 @@ __getattr__ = lazy_names(__name__, _HOME)
 
 __all__ = [
     "GroupCount",
+    "Loading",
     "NameStructure",
     "TextEncoder",
     "choose_structure",

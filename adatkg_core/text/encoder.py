@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal
 
+import structlog
 import torch
 
 from adatkg_core.errors import InputError
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 Pooling = Literal["mean", "cls"]
+Loading = Literal["when needed", "at once", "beside"]
+_log = structlog.get_logger(__name__)
 
 _TOKENS_PER_BATCH = 512  # larger ones fall out of the processor's cache and take half as long again
 _MAX_TOKENS = 256  # names are short; this bounds what a hostile one can cost
@@ -69,6 +73,7 @@ class TransformerEncoder:
         self._pooling = pooling
         self._device = device
         self._loaded: tuple[Any, PreTrainedModel] | None = None
+        self._loading = Lock()
 
     @torch.no_grad()
     def encode(self, texts: Sequence[str]) -> torch.Tensor:  # [n, dim]
@@ -91,6 +96,21 @@ class TransformerEncoder:
 
     def load(self) -> tuple[Any, PreTrainedModel]:
         """Tokenizer and model, from now on in memory."""
+        with self._loading:
+            return self._load()
+
+    def load_beside(self) -> None:
+        """Load it on a thread of its own; a text that comes before that waits, and hears what is wrong if it fails."""
+
+        def load() -> None:
+            try:
+                self.load()
+            except InputError as error:
+                _log.warning("encoder_unusable", encoder=self.name, problem=str(error))
+
+        Thread(target=load, name="encoder", daemon=True).start()
+
+    def _load(self) -> tuple[Any, PreTrainedModel]:
         if self._loaded is None:
             transformers = _quiet_transformers()
             source, options = _where(self._source)
@@ -116,13 +136,13 @@ def load_encoder(
     *,
     device: str = "cpu",
     cache: Path | Literal["default"] | None = "default",
-    at_once: bool = False,
+    loading: Loading = "when needed",
 ) -> TextEncoder:
     """An encoder from its spec: `minilm`, `hash:64`, or a transformers name or folder with `:mean` or `:cls`.
 
     A name may be pinned to what the hub had at a time: `name@revision:mean`.
-    Vectors of a transformers model are kept in the folder `cache`; None keeps nothing. The model itself is loaded
-    `at_once`, or when the first text needs it, which then takes seconds.
+    Vectors of a transformers model are kept in the folder `cache`; None keeps nothing. Loading the model itself
+    takes seconds: `when needed` by the first text, `at once`, or `beside` on a thread of its own.
     """
     if spec == "hash" or spec.startswith("hash:"):
         size = spec.removeprefix("hash").removeprefix(":") or "64"
@@ -136,8 +156,10 @@ def load_encoder(
     else:
         encoder = TransformerEncoder(model, pooling, device, name=spec)
         fingerprint = _fingerprint(model)
-    if at_once:
+    if loading == "at once":
         encoder.load()
+    elif loading == "beside":
+        encoder.load_beside()
     if cache is None:
         return encoder
     folder = default_cache() if cache == "default" else cache

@@ -132,7 +132,7 @@ class Checkpointer:
     async def _save(self) -> None:
         """What was taken in becomes durable, in this order, so that a kill between two steps loses nothing:
 
-        1. the states are copied on the device's thread, between two batches;
+        1. the states are copied as they are between two batches, in small steps on the device's thread;
         2. all predictions and dead letters so far are durable at the brokers;
         3. the copies are written to the store;
         4. the events below them are acknowledged, and Faust commits their offsets.
@@ -147,6 +147,7 @@ class Checkpointer:
                 return
             self._since, self._oldest, self._saving = 0, None, self._oldest
             capture = await self._device.run(self._host.capture)
+        await self._device.run_through(capture.copy())
         await self._publisher.flush()
         failed = await asyncio.get_running_loop().run_in_executor(self._disk, self._write, capture)
         if failed and len(failed) == len(capture.states):
@@ -163,14 +164,14 @@ class Checkpointer:
     def _write(self, capture: Capture) -> dict[int, AdatkgError]:
         """Write the states, each for itself; which could not be written. Touches no device, so batches go on."""
         failed = {}
-        for i, saved in enumerate(capture.states):
+        for i, state in enumerate(capture.states):
             try:
-                self._loader.save(saved)
+                self._loader.save(state.saved())
             except AdatkgError as error:
                 failed[i] = error
-                self._incidents.report(saved.graph, IncidentKind.SNAPSHOT_FAILED, str(error), RETRY)
+                self._incidents.report(state.graph, IncidentKind.SNAPSHOT_FAILED, str(error), RETRY)
             else:
-                self._incidents.end(saved.graph, IncidentKind.SNAPSHOT_FAILED)
+                self._incidents.end(state.graph, IncidentKind.SNAPSHOT_FAILED)
         return failed
 
     def _without(self, capture: Capture, failed: Collection[int]) -> tuple[Capture, dict[int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
@@ -21,6 +21,12 @@ class DeviceThread:
     async def run(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """The result of some work on the thread, in turn with the batches."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*arguments, **options))
+
+    async def run_through(self, steps: Iterator[None]) -> None:
+        """Go through small steps, each in turn with the batches."""
+        end = object()
+        while await self.run(next, steps, end) is not end:
+            pass
 
     def close(self) -> None:
         """End the thread; what waits for it is given up."""

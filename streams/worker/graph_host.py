@@ -199,7 +199,7 @@ class GraphHost:
     # -- states -----------------------------------------------------------------------------------------------
 
     def capture(self) -> Capture:
-        """Copies of the states that have changed since they were last saved."""
+        """The states that have changed since they were last saved, as they are now."""
         states, graphs = [], []
         for hosted in self.hosted():
             offset = self.position(hosted)
@@ -213,9 +213,10 @@ class GraphHost:
 
     def saved(self, capture: Capture) -> None:
         """The captured states are durable."""
-        for hosted, saved in zip(capture.graphs, capture.states, strict=True):
-            if hosted.graph.version == saved.version:
-                hosted.saved = saved.offset
+        for hosted, state in zip(capture.graphs, capture.states, strict=True):
+            if hosted.graph.version == state.version:
+                hosted.saved = state.offset
+                hosted.graph.is_durable(state)
 
     # -- private ----------------------------------------------------------------------------------------------
 

@@ -12,9 +12,12 @@ from streams.kafka import Origins
 from streams.settings import StreamSettings
 from streams.worker.arrival import Arrival
 from streams.worker.batch import Batch, BatchResult
+from streams.worker.graph_capture import GraphCapture, SnapshotBase
 from streams.worker.live_score import LiveScore
 from streams.worker.query_limits import limits_of
 from streams.worker.replica import Replica
+
+OUTGROWN = 0.5  # of a whole snapshot's bytes: when what changed since takes more, the next one is whole again
 
 
 class LiveGraph:
@@ -39,6 +42,7 @@ class LiveGraph:
         self.limits = limits_of(settings)
         self.score = LiveScore(horizon=settings.horizon)
         self.heuristic = settings.heuristic and keeps_counts(self.engine.state)
+        self._base: SnapshotBase | None = None  # upon which the next snapshot may build
 
     @property
     def version(self) -> str:
@@ -67,10 +71,25 @@ class LiveGraph:
         self._took(arrivals)
         batch.finish()
 
-    def capture(self, offset: int, log_id: str) -> Saved:
-        """A copy of everything, as of before the event at `offset` of this log."""
-        origins, last = self.origins.pairs(), self.last
-        return Saved(self.engine.snapshot(), self.name, self.version, offset, self.known_through, log_id, origins, last)
+    def capture(self, offset: int, log_id: str) -> GraphCapture:
+        """The state as of before the event at `offset` of this log, to be copied: what changed since the last whole
+        snapshot, if that is durable, else everything."""
+        base, self._base = self._base, None
+        captured = self.engine.capture(None if base is None else base.changes)
+        if captured.is_whole or base is None:
+            base, changes = None, self.engine.state.watch_changes()
+        else:
+            changes = base.changes
+        place = (self.name, self.version, offset, self.known_through, log_id, self.origins.pairs(), self.last)
+        return GraphCapture(captured, base, changes, *place)
+
+    def is_durable(self, capture: GraphCapture) -> None:
+        """What was captured here is written; until a graph hears of that its snapshots are whole ones."""
+        size = capture.engine.size
+        if capture.base is None:
+            self._base = SnapshotBase(capture.offset, size, capture.changes)
+        elif size <= OUTGROWN * capture.base.size:
+            self._base = capture.base
 
     def _took(self, arrivals: Sequence[Arrival]) -> None:
         if arrivals:

@@ -18,6 +18,7 @@ from adatkg_core.storage import (
     ModelStore,
     Place,
     Saved,
+    SavedIncrement,
     SnapshotStore,
     named_bundle,
     resolve_device,
@@ -25,7 +26,7 @@ from adatkg_core.storage import (
     verdict_on,
     why_unfit,
 )
-from adatkg_core.text import TextEncoder, load_encoder
+from adatkg_core.text import Loading, TextEncoder, load_encoder
 from streams.settings import StreamSettings
 from streams.worker.live_graph import LiveGraph
 from streams.worker.replica import Replica
@@ -143,7 +144,7 @@ class Loader:
         if engine.device != torch.device(self._device):
             yield from engine.move(torch.device(self._device), self._encoder(graph.bundle, self._device))
 
-    def save(self, saved: Saved) -> None:
+    def save(self, saved: Saved | SavedIncrement) -> None:
         """Write a snapshot; touches no device."""
         self._snapshots(saved.graph, saved.log).save(saved, self._refused.pop(saved.graph, ()))
 
@@ -218,6 +219,8 @@ class Loader:
     def _encoder(self, bundle: Bundle, device: str) -> TextEncoder:
         key = (bundle.model.config.model.encoder, device)
         if key not in self._encoders:
-            # At once: else the first newcomer would hold up the stream for as long as a language model takes to load.
-            self._encoders[key] = load_encoder(key[0], device=device, at_once=True)
+            # Before the first newcomer comes, whom it would hold up for seconds; beside, where no other thread has
+            # the device.
+            loading: Loading = "beside" if device == "cpu" else "at once"
+            self._encoders[key] = load_encoder(key[0], device=device, loading=loading)
         return self._encoders[key]

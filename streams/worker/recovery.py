@@ -73,9 +73,7 @@ class Recovery:
         try:
             if waiting.hosted is None:
                 graph, offset, check = await self._in_files(self._load, waiting)
-                moving, moved = self._loader.move(graph), object()
-                while await self._device.run(next, moving, moved) is not moved:
-                    pass
+                await self._device.run_through(self._loader.move(graph))
                 await self._device.run(self._host.bring_in, waiting, graph, offset, check)
             await self._catch_up_with(waiting)
         except Exception as error:

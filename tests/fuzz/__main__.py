@@ -20,7 +20,7 @@ from typing import Any
 MEMORY = 2 << 30  # bytes beyond what the process has once everything is loaded
 SECONDS = 30  # for one file, on a busy machine
 GRACE = 180.0  # seconds after which a process that should have ended hangs
-FORMATS = ("bundle", "snapshot", "store", "ids", "ticks", "names", "edges", "packed", "csv", "archive")
+FORMATS = ("bundle", "snapshot", "increment", "store", "ids", "ticks", "names", "edges", "packed", "csv", "archive")
 
 
 def main() -> int:

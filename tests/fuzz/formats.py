@@ -18,10 +18,10 @@ from adatkg_core.datasets.csv_import import import_csv
 from adatkg_core.datasets.packed import pack, unpack
 from adatkg_core.datasets.write import write_dataset
 from adatkg_core.engine import Engine
-from adatkg_core.events import Query
-from adatkg_core.storage import Bundle, ModelStore, Saved, load_bundle, save_bundle
+from adatkg_core.events import Fact, Query
+from adatkg_core.storage import Bundle, ModelStore, Saved, SavedIncrement, load_bundle, save_bundle
 from adatkg_core.storage.model_report import bundle_rows, describe_bundle
-from adatkg_core.storage.snapshot import read_snapshot, write_snapshot
+from adatkg_core.storage.snapshot import read_snapshot, write_increment, write_snapshot
 from tests.fuzz.mutations import (
     archive,
     gzip_bomb,
@@ -73,6 +73,19 @@ def make_snapshot(folder: Path) -> None:
     write_snapshot(str(folder / "snapshot"), saved)
 
 
+def make_increment(folder: Path) -> None:
+    """A folder with a snapshot and one that builds upon it; the second is spoiled, and read with the first."""
+    engine = engine_with_past()
+    write_snapshot(str(folder / "z-base"), Saved(engine.snapshot(), "town", "first", 28, None, "log-1"))
+    changes, names = engine.state.watch_changes(), small_graph().entities
+    engine.observe([Fact(names[0], small_graph().relations[0], "newcomer", (engine.watermark or 0) + 1)])
+    engine.advance((engine.watermark or 0) + 1)
+    capture = engine.capture(changes)
+    capture.state.finish()
+    saved = SavedIncrement(capture.increment(), 28, "town", "first", 29, None, "log-1")
+    write_increment(str(folder / "snapshot"), saved, str(folder / "z-base"))
+
+
 def read_state(folder: Path) -> object:
     saved = read_snapshot(str(folder / "snapshot"))
     graph = small_graph()
@@ -84,7 +97,7 @@ def read_state(folder: Path) -> object:
 
 def spoil_artifact(folder: Path, choose: Random) -> None:
     """Damage as it happens, or a forgery under a manifest whose checksums hold."""
-    place = next(path for path in folder.iterdir() if path.is_dir())
+    place = min(path for path in folder.iterdir() if path.is_dir())
     name = choose.choice(("manifest.json", "meta.json", "meta.json", "tensors.safetensors", "tensors.safetensors"))
     path = place / name
     data = path.read_bytes()
@@ -244,6 +257,7 @@ FORMATS = {
     for one in (
         Format("bundle", make_bundle, spoil_artifact, read_bundle),
         Format("snapshot", make_snapshot, spoil_artifact, read_state),
+        Format("increment", make_increment, spoil_artifact, read_state),
         Format("store", make_store, spoil_store, read_store),
         Format("ids", make_ids, spoil_folder, read_folder),
         Format("ticks", make_ticks, spoil_folder, read_folder),

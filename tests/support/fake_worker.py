@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 from adatkg_core.events import Source
 from adatkg_core.messages import encode_fact, encode_query
 from adatkg_core.runtime import Retry
-from adatkg_core.storage import Bundle, LastEvent, ModelStore
+from adatkg_core.storage import Bundle, LastEvent, ModelStore, Saved
 from streams.kafka import Connection, EventLog, Record, Topics, partition_of
 from streams.settings import StreamSettings
 from streams.worker import (
@@ -30,6 +31,8 @@ from streams.worker import (
     Replica,
     Worker,
 )
+from streams.worker.capture import Capture
+from streams.worker.graph_capture import GraphCapture
 from tests.support.small_graph import shared_model, small_graph
 
 GRAPH = small_graph()
@@ -105,6 +108,24 @@ def settings_with_model(folder: Path, **options: Any) -> StreamSettings:
 def host_of(settings: StreamSettings, log: NoLog | None = None) -> GraphHost:
     replica = Replica(settings.replica, settings.replicas)
     return GraphHost(Loader(settings, replica), log or NoLog("first"), replica, Retry("loading_failed"))
+
+
+def save_all(host: GraphHost, loader: Loader) -> Capture:
+    """A checkpoint without its other steps: what has changed is copied, written and known to be durable."""
+    capture = host.capture()
+    deque(capture.copy(), maxlen=0)
+    for state in capture.states:
+        loader.save(state.saved())
+    host.saved(capture)
+    return capture
+
+
+def whole(state: GraphCapture) -> Saved:
+    """What was captured of a graph of which no snapshot is known."""
+    deque(state.copy(), maxlen=0)
+    saved = state.saved()
+    assert isinstance(saved, Saved)
+    return saved
 
 
 def fact(offset: int, partition: int = HERE, key: bytes = b"g") -> Arrival:

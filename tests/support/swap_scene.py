@@ -18,7 +18,7 @@ from adatkg_core.storage import Bundle, ModelStore, Saved
 from streams.kafka import Connection, EventLog, Record, Topics
 from streams.settings import StreamSettings
 from streams.worker import Arrival, CatchUp, ModelSwap, catch_up, model_swap
-from tests.support.fake_worker import GRAPH, HERE, PARTITIONS, RELATION, SUBJECT, FakeWorker
+from tests.support.fake_worker import GRAPH, HERE, PARTITIONS, RELATION, SUBJECT, FakeWorker, save_all
 from tests.support.small_graph import small_config, small_model
 
 BATCH = 8
@@ -136,10 +136,7 @@ class Scene:
 
     def save(self) -> int:
         """A checkpoint; returns the offset from which a worker that comes after a crash is given events."""
-        capture = self.parts.host.capture()
-        for state in capture.states:
-            self.parts.loader.save(state)
-        self.parts.host.saved(capture)
+        capture = save_all(self.parts.host, self.parts.loader)
         return min(capture.positions[HERE], capture.waiting.get(HERE, capture.positions[HERE]))
 
     def on_device(self, work: Callable[[], Any]) -> None:

@@ -78,6 +78,11 @@ class LiveCommit:
 
     def keep(self) -> None:
         """What was taken in stays."""
+        self._state.note_changed("entity", torch.from_numpy(self._entities.written()))
+        for name, table in self._tables.items():
+            rows = self._state.layout[f"{name}_fill"].rows
+            self._state.note_changed(name, torch.from_numpy(table.written_slots()))
+            self._state.note_changed(rows, torch.from_numpy(table.written_rows()))
         self._end(restore=False)
 
     def _take_evidence(self, some: _Interactions, nothing: Wide, time: int) -> None:
@@ -142,6 +147,10 @@ class _EntityKeeper:
         recall = self._state.config.recall
         fast, slow = left_after(recall.fast), left_after(recall.slow)
         count_entities(self.rows(), pair.waiting, self._of_object, some.rows, time, fast, slow)
+
+    def written(self) -> Wide:
+        """The rows that the tick has changed."""
+        return self._kept.entity[: self._count].copy()
 
     def end(self, *, restore: bool) -> None:
         """Forget the tick; with `restore` it had never been."""

@@ -14,6 +14,8 @@ from adatkg_core.engine.live_commit.layout import (
     NEXT_PAGE,
     NOBODY,
     PARTS,
+    TOUCHED,
+    USED,
     Kept,
     Single,
     TableRows,
@@ -66,6 +68,14 @@ class LiveTable:
         if self._size:
             forget_all(self._waiting, self._kept, self._size, NOBODY)
         self._size = 0
+
+    def written_rows(self) -> Wide:
+        """The rows that the tick has changed."""
+        return self._kept.touched[: self._kept.numbers[TOUCHED] if self._size else 0].copy()
+
+    def written_slots(self) -> Wide:
+        """At least the slots that it has changed."""
+        return self._kept.slot[: self._kept.numbers[USED] if self._size else 0].copy()
 
     def rows(self) -> TableRows:
         """The table's arrays, as long as the state's tensors do not grow."""

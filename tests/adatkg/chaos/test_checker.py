@@ -26,6 +26,7 @@ from adatkg_core.text import load_encoder
 from streams.kafka import EventLog
 from streams.settings import StreamSettings
 from streams.worker import Arrival, LiveGraph, Replica
+from tests.support.fake_worker import whole
 from tests.support.running_system import GRAPH, VERSION, small_bundle, stream_of
 
 PLACE = 3  # the partition
@@ -94,7 +95,9 @@ def left_behind() -> Left:
     graph = LiveGraph("g", small_bundle(), load_encoder("hash:24"), StreamSettings(), Replica())
     result = graph.apply([Arrival(Source(PLACE, one.offset), 0.0, b"g", one.value) for one in events])
     letters = [_letter(events[one.arrival.source.offset], one.code) for one in result.rejected]
-    return Left(events, [orjson.loads(one.body) for one in result.answered], letters, graph.capture(len(events), ""))
+    return Left(
+        events, [orjson.loads(one.body) for one in result.answered], letters, whole(graph.capture(len(events), ""))
+    )
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from adatkg_core.datasets import load_dataset
 from adatkg_core.errors import InputError
 from adatkg_core.runtime import default_cache
 from adatkg_core.text import TextEncoder, load_encoder, pinned_encoder, text_of
+from adatkg_core.text import encoder as encoder_module
 from adatkg_core.text.cache import CachedEncoder
 from adatkg_core.text.encoder import HashEncoder
 
@@ -72,7 +74,7 @@ def test_minilm_vectors_do_not_depend_on_the_batch(minilm: TextEncoder, names: l
 
 @pytest.mark.slow
 def test_an_encoder_that_was_loaded_at_once_has_nothing_left_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = load_encoder("minilm", cache=None, at_once=True)
+    encoder = load_encoder("minilm", cache=None, loading="at once")
 
     def loads(*_: object) -> None:
         raise AssertionError("it loads")
@@ -81,6 +83,31 @@ def test_an_encoder_that_was_loaded_at_once_has_nothing_left_to_load(monkeypatch
     assert encoder.encode(["a newcomer"]).shape == (1, 384)
     with pytest.raises(AssertionError, match="it loads"):
         load_encoder("minilm", cache=None).encode(["a newcomer"])
+
+
+@pytest.mark.slow
+def test_a_text_that_comes_while_the_encoder_is_loaded_beside_waits_for_it_and_loads_nothing_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loads: list[str] = []
+    really = encoder_module._quiet_transformers
+
+    def counted() -> object:
+        loads.append(threading.current_thread().name)
+        return really()
+
+    monkeypatch.setattr(encoder_module, "_quiet_transformers", counted)
+    encoder = load_encoder("minilm", cache=None, loading="beside")
+    assert encoder.encode(["a newcomer"]).shape == (1, 384)
+    assert len(loads) == 1
+
+
+def test_an_encoder_that_cannot_be_loaded_beside_says_so_to_the_first_text(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"hidden_size": 8}')
+    encoder = load_encoder(f"{tmp_path}:mean", cache=None, loading="beside")
+    for _ in range(2):
+        with pytest.raises(InputError, match="cannot load the text encoder"):
+            encoder.encode(["a newcomer"])
 
 
 def test_minilm_gives_float32_unit_vectors_without_gradient(minilm: TextEncoder) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,10 +25,29 @@ from tests.support.fake_worker import Delivered
 
 EVERY = 5  # events that a snapshot covers
 GRAPHS = ("one", "two")  # both take in every event
+COPIED_IN = 3  # steps
 
 
 class Killed(BaseException):
     """The process ends here: nobody catches it."""
+
+
+@dataclass
+class FakeState:
+    """The state of one graph, which is copied in steps."""
+
+    graph: str
+    offset: int
+    log: FakeLog
+
+    def copy(self) -> Iterator[None]:
+        for _ in range(COPIED_IN):
+            self.log._step(f"copy {self.graph}")
+            self.log.during_copy()
+            yield
+
+    def saved(self) -> FakeState:
+        return self
 
 
 class FakeLog:
@@ -44,6 +64,7 @@ class FakeLog:
         self.fails: dict[str, BaseException] = {}  # what the next call of a step raises
         self.metrics, self.incidents = Metrics(), Incidents()
         self.during_save: Callable[[], None] = lambda: None
+        self.during_copy: Callable[[], None] = lambda: None
 
     def _step(self, name: str) -> None:
         if name in self.fails:
@@ -53,7 +74,7 @@ class FakeLog:
 
     def capture(self) -> Capture:
         self._step("capture")
-        states: Any = tuple(SimpleNamespace(graph=graph, offset=self.taken_in) for graph in GRAPHS)
+        states: Any = tuple(FakeState(graph, self.taken_in, self) for graph in GRAPHS)
         graphs: Any = tuple(SimpleNamespace(partition=self.partition) for _ in GRAPHS)
         waiting = {} if self.waits_at is None else {self.partition: self.waits_at}
         return Capture(states, {self.partition: self.taken_in}, graphs, waiting)
@@ -144,6 +165,11 @@ def test_killed_before_anything_is_copied() -> None:
     assert (log.answered, log.store, log.next_start) == ([], {}, (0, 0))
 
 
+def test_killed_when_one_of_two_states_is_copied() -> None:
+    log = settle_killed(FakeLog(), "copy two")
+    assert (log.answered, log.store, log.next_start) == ([], {}, (0, 0))
+
+
 def test_killed_when_the_states_are_copied_but_the_answers_not_durable() -> None:
     log = settle_killed(FakeLog(), "flush")
     assert (log.answered, log.store, log.next_start) == ([], {}, (0, 0))
@@ -192,7 +218,7 @@ def test_a_second_snapshot_that_is_killed_leaves_the_first_one_whole() -> None:
 # -- a step that fails ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("step", ["capture", "flush", "save one", "save two"])
+@pytest.mark.parametrize("step", ["capture", "copy one", "copy two", "flush", "save one", "save two"])
 def test_a_step_that_fails_acknowledges_nothing_and_is_tried_again(step: str) -> None:
     log = FakeLog()
 
@@ -273,6 +299,46 @@ def test_what_comes_while_a_snapshot_is_written_waits_for_the_next_one() -> None
 
     run(scenario, log)
     assert log.next_start == (8, 8)
+
+
+def test_batches_go_on_while_the_states_are_copied_and_are_not_in_that_snapshot() -> None:
+    log, taken = FakeLog(), list[int]()
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(5)):
+            pass
+
+        def meanwhile() -> None:  # on the device's thread, as a batch between two steps
+            taken.append(log.taken_in)
+            with made.hold(log.deliver(1)):
+                pass
+
+        log.during_copy = meanwhile
+        await made.settle()
+        log.during_copy = lambda: None
+        assert log.next_start == (5, 5)
+        await made.settle()
+
+    run(scenario, log)
+    assert len(taken) == COPIED_IN * len(GRAPHS)
+    assert log.next_start == (5 + len(taken), 5 + len(taken))
+
+
+def test_the_device_is_free_between_two_steps_of_a_copy() -> None:
+    log, order = FakeLog(), list[str]()
+
+    async def scenario(made: Checkpointer) -> None:
+        with made.hold(log.deliver(5)):
+            pass
+        log.during_copy = lambda: order.append("step")
+        settling = asyncio.create_task(made.settle())
+        while not order:
+            await asyncio.sleep(0)
+        await made._device.run(order.append, "batch")
+        await settling
+
+    run(scenario, log)
+    assert order.count("step") == COPIED_IN * len(GRAPHS) and order.index("batch") <= 3
 
 
 def test_what_others_answer_for_now_is_not_acknowledged_here() -> None:

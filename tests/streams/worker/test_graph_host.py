@@ -33,7 +33,9 @@ from tests.support.fake_worker import (
     fact,
     host_of,
     query,
+    save_all,
     settings_with_model,
+    whole,
 )
 from tests.support.small_graph import shared_model
 
@@ -48,10 +50,7 @@ def interactions(results: Sequence[BatchResult]) -> list[int]:
 
 
 def save(host: GraphHost, settings: StreamSettings) -> None:
-    capture = host.capture()
-    for state in capture.states:
-        Loader(settings, Replica()).save(state)
-    host.saved(capture)
+    save_all(host, Loader(settings, Replica()))
 
 
 def test_an_event_that_comes_again_within_a_batch_is_taken_in_once(settings: StreamSettings) -> None:
@@ -289,7 +288,7 @@ def test_whatever_keeps_a_graph_from_loading_is_told_as_what_it_is(
 def test_a_snapshot_that_lacks_something_is_passed_over_for_the_log(settings: StreamSettings, lacks: str) -> None:
     host = host_of(settings)
     host.process([fact(offset) for offset in range(5)])
-    (state,) = host.capture().states
+    state = whole(*host.capture().states)
     tensors, meta = dict(state.snapshot.tensors), dict(state.snapshot.meta)
     if lacks == "pending":
         del tensors["pending"]

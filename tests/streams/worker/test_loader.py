@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from streams.settings import StreamSettings
-from streams.worker import LiveGraph, Loader, Replica
+from streams.worker import LiveGraph, Loader, Replica, live_graph
 from streams.worker.state_check import StateCheck
-from tests.support.fake_worker import HERE, fact, host_of, settings_with_model
+from tests.support.fake_worker import HERE, fact, host_of, save_all, settings_with_model
+from tests.support.small_graph import assert_same_snapshot
 
 LOG = f"first-{HERE}"
 
@@ -19,10 +21,8 @@ def save_at(loader: Loader, settings: StreamSettings, *ends: int) -> None:
     host, begin = host_of(settings), 0
     for end in ends:
         host.process([fact(offset) for offset in range(begin, end)])
-        capture, begin = host.capture(), end
-        for state in capture.states:
-            loader.save(state)
-        host.saved(capture)
+        save_all(host, loader)
+        begin = end
 
 
 def kept(settings: StreamSettings) -> list[int]:
@@ -42,9 +42,49 @@ def test_old_snapshots_are_removed_and_the_newest_are_kept(tmp_path: Path, keep:
     settings = settings_with_model(tmp_path, keep_snapshots=keep)
     loader = Loader(settings, Replica())
     save_at(loader, settings, 3, 9, 11, 20, 100)
-    assert kept(settings) == [9, 11, 20, 100][-keep:]
+    assert kept(settings)[-keep:] == [9, 11, 20, 100][-keep:]
+    assert len(kept(settings)) <= keep + 2, "besides these only whole ones, upon which others build"
     graph, offset = begin(loader, 1_000)
     assert offset == 100 and graph.engine.watermark == 99
+
+
+def kinds(settings: StreamSettings) -> list[str]:
+    """Of the snapshots that are there, the newest last."""
+    places = sorted((Path(settings.snapshots) / "g" / LOG).iterdir())
+    return [json.loads((place / "manifest.json").read_text())["kind"] for place in places]
+
+
+def test_between_whole_snapshots_only_what_changed_is_written_and_a_start_finds_all_of_it(tmp_path: Path) -> None:
+    settings = settings_with_model(tmp_path, keep_snapshots=9)
+    loader, host = Loader(settings, Replica()), host_of(settings)
+    host.process([fact(offset) for offset in range(60)])
+    save_all(host, loader)
+    for offset in (60, 61):
+        host.process([fact(offset)])
+        save_all(host, loader)
+    assert kinds(settings) == ["snapshot", "increment", "increment"]
+    hosted = host.find("g")
+    graph, offset = begin(loader, 1_000)
+    assert hosted is not None and offset == 62
+    assert_same_snapshot(graph.engine.snapshot(), hosted.graph.engine.snapshot())
+
+
+def test_after_a_snapshot_that_was_not_written_and_after_one_that_outgrew_the_whole_one_the_next_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_with_model(tmp_path, keep_snapshots=9)
+    loader, host = Loader(settings, Replica()), host_of(settings)
+    for offset in range(3):
+        host.process([fact(offset)])
+        if offset == 1:
+            host.capture()  # and then something fails
+        save_all(host, loader)
+    assert kinds(settings) == ["snapshot", "snapshot", "increment"]
+    monkeypatch.setattr(live_graph, "OUTGROWN", 0.0)
+    for offset in range(3, 5):
+        host.process([fact(offset)])
+        save_all(host, loader)
+    assert kinds(settings)[3:] == ["increment", "snapshot"]
 
 
 def test_a_snapshot_beyond_the_end_of_the_log_is_of_another_log(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from adatkg_core.text import load_encoder
 from streams.kafka import partition_of
 from streams.worker import Arrival, LiveGraph, Replica, model_swap
 from streams.worker.incoming_graph import SLICE
-from tests.support.fake_worker import GRAPH, HERE, PARTITIONS, settings_with_model
+from tests.support.fake_worker import GRAPH, HERE, PARTITIONS, settings_with_model, whole
 from tests.support.swap_scene import BATCH, LOG_ID, NEW, KeptLog, Scene, announced, use_log
 
 pytestmark = pytest.mark.slow  # seconds of models in all
@@ -33,7 +33,7 @@ def ahead_by_all(scene: Scene) -> Saved:
     graph = LiveGraph("g", NEW, load_encoder("hash:24"), scene.settings, Replica())
     records = scene.log.records
     graph.follow([Arrival(Source(HERE, one.offset), 0.0, one.key, one.value) for one in records])
-    return graph.capture(len(records), LOG_ID)
+    return whole(graph.capture(len(records), LOG_ID))
 
 
 @pytest.fixture
@@ -124,8 +124,8 @@ def test_a_state_of_another_log_is_refused_with_the_reason(scene: Scene) -> None
     hosted = scene.parts.host.find("g")
     assert hosted is not None
     with capture_logs() as said:
-        scene.promote(NEW, replace(hosted.graph.capture(10, "another-0"), version="v2"))
-        scene.promote(replace(NEW, version="v3"), replace(hosted.graph.capture(99, LOG_ID), version="v3"))
+        scene.promote(NEW, replace(whole(hosted.graph.capture(10, "another-0")), version="v2"))
+        scene.promote(replace(NEW, version="v3"), replace(whole(hosted.graph.capture(99, LOG_ID)), version="v3"))
     refused = [line["problem"] for line in said if line["event"] == "model_refused"]
     assert "belongs to another log, another-0" in refused[0] and "but the log ends at 20" in refused[1]
     assert len(scene.log.records) == 20 and scene.version() == "v1"

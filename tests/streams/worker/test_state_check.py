@@ -25,6 +25,7 @@ from tests.support.fake_worker import (
     fact,
     host_of,
     query,
+    save_all,
     settings_with_model,
 )
 
@@ -52,8 +53,7 @@ def save_at(settings: StreamSettings, log: WholeLog, *ends: int) -> None:
     host, loader, begin = host_of(settings, log), Loader(settings, Replica()), 0
     for end in ends:
         host.process(log.arrivals[begin:end])
-        for state in host.capture().states:
-            loader.save(state)
+        save_all(host, loader)
         begin = end
 
 

@@ -16,7 +16,7 @@ from adatkg_core.evaluation import LoggedEvent, answer_log
 from adatkg_core.events import Source
 from adatkg_core.storage import Bundle, ModelStore
 from streams.worker import IncidentKind, graph_host
-from tests.support.fake_worker import GRAPH, HERE, settings_with_model
+from tests.support.fake_worker import GRAPH, HERE, settings_with_model, whole
 from tests.support.running_system import assert_same_answer
 from tests.support.small_graph import small_config, small_model
 from tests.support.swap_scene import NEW, KeptLog, Scene, announced, settings_of, use_log
@@ -219,7 +219,7 @@ def test_a_version_is_answered_from_its_files_and_what_they_hold_is_known(start:
     scene = start()
     learned = start().parts.loader.graph("g", replace(NEW, graph="g"), None, "cpu")
     log.facts(10)
-    from_files = replace(learned.capture(0, ""), known_through=4, version="v3")
+    from_files = replace(whole(learned.capture(0, "")), known_through=4, version="v3")
     scene.store.put("g", replace(NEW, version="v3"), from_files)
     scene.store.make_present("g", "v3")
     log.append(MODEL.format("v3").encode())

@@ -1,0 +1,157 @@
+"""A copy of a state as of one moment, made in slices while the state goes on."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from adatkg_core.state.changed_rows import ChangedRows
+
+SLICE = 8 << 20  # bytes copied at once, some milliseconds, while a batch may wait
+_SCANNED = 4 << 20  # rows that are looked through at once for those that changed
+
+Overwritten = tuple[str, Any, Tensor]  # a tensor's name, where it was written, and what had been there
+
+
+class CapturedState(Protocol):
+    """What a capture reads of the state."""
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """All of them by name; one may be replaced by a larger one."""
+
+    def kinds(self) -> dict[str, str | None]:
+        """What the rows of each tensor are, None where it is always kept whole."""
+
+    def names_alone(self) -> set[str]:
+        """Tensors whose rows are never written again."""
+
+    def end_capture(self, capture: StateCapture) -> None:
+        """Nothing that is overwritten from now on is for this one."""
+
+
+class StateCapture:
+    """The rows in use at a moment, or those of them that changed since an earlier one.
+
+    Slices are copied whenever there is time. A write in between notes what it overwrites, and in the end all of that
+    is put back in reverse: so each row is what it was, whether its slice was copied before the write or after.
+    """
+
+    def __init__(
+        self,
+        state: CapturedState,
+        used: dict[str, int],
+        pages: dict[str, int],
+        overwritten: list[Overwritten],
+        since: ChangedRows | None,
+    ) -> None:
+        """`overwritten` is what stands in the state and is not to be in the copy."""
+        self.used, self.pages, self.since = used, pages, since
+        self.kinds = state.kinds()
+        self.rows: dict[str, Tensor] = {}  # by kind, ascending: which of the rows that the earlier moment had
+        self._state, self._overwritten = state, overwritten
+        self._copies: dict[str, Tensor] = {}
+        self._whole = self._lost = False
+
+    def note(self, overwritten: Overwritten) -> None:
+        """A write is about to happen."""
+        self._overwritten.append(overwritten)
+
+    def copy(self) -> Iterator[None]:
+        """Copy all of it, at most SLICE bytes in a step, on the thread that writes."""
+        for kind in self.used:
+            yield from self._find_changed(kind)
+        for name in self.kinds:
+            yield from self._copy_tensor(name)
+        self._state.end_capture(self)
+        self._whole = True
+
+    def finish(self) -> None:
+        """Copy all of it at once."""
+        deque(self.copy(), maxlen=0)
+
+    def lose(self) -> None:
+        """The state has become another one before all of it was copied."""
+        self._lost = True
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The copies by name, once all is copied and nothing more is noted; on any thread."""
+        if self._lost or not self._whole:
+            raise RuntimeError("a state was asked for that was not copied to its end")
+        while self._overwritten:
+            name, index, old = self._overwritten.pop()
+            self._put_back(name, index, old)
+        return self._copies
+
+    @property
+    def size(self) -> int:
+        """Bytes of what is copied so far."""
+        return sum(tensor.nbytes for tensor in self._copies.values())
+
+    def first_new(self, kind: str) -> int:
+        """From which row of a kind on all rows are copied."""
+        return self.since.used[kind] if self.since is not None else 0
+
+    def _find_changed(self, kind: str) -> Iterator[None]:
+        found = [torch.zeros(0, dtype=torch.int64)]
+        if self.since is not None:
+            for start in range(0, self.first_new(kind), _SCANNED):
+                end = min(start + _SCANNED, self.first_new(kind))
+                # Also what changed after the moment, which is put back in the end.
+                found.append(self.since.between(kind, start, end).cpu())
+                yield
+        self.rows[kind] = torch.cat(found)
+
+    def _copy_tensor(self, name: str) -> Iterator[None]:
+        tensor, kind = self._state.tensors[name], self.kinds[name]
+        if kind is None:
+            self._copies[name] = tensor.clone().cpu()
+            yield
+            return
+        first, used, rows = self.first_new(kind), self.used[kind], self.rows[kind]
+        if name in self._state.names_alone():
+            rows = rows[:0]
+            if tensor.device.type == "cpu":
+                self._copies[name] = tensor[first:used]  # nobody writes there again
+                return
+        changed = rows.shape[0]
+        target = tensor.new_empty((changed + used - first, *tensor.shape[1:]), device="cpu")
+        self._copies[name] = target
+        step = max(1, SLICE // max(1, tensor[:1].nbytes))
+        for start in range(0, changed, step):
+            some = rows[start : start + step]
+            target[start : start + some.shape[0]] = self._state.tensors[name][some.to(tensor.device)].cpu()
+            yield
+        for start in range(first, used, step):
+            end, shift = min(start + step, used), changed - first
+            target[start + shift : end + shift].copy_(self._state.tensors[name][start:end])
+            yield
+
+    def _put_back(self, name: str, index: Any, old: Tensor) -> None:
+        kind, old = self.kinds[name], old.cpu()
+        if kind is None:
+            places = tuple(map(_on_cpu, index)) if isinstance(index, tuple) else _on_cpu(index)
+            self._copies[name][places] = old
+            return
+        rows, *rest = map(_on_cpu, index if isinstance(index, tuple) else (index,))
+        place, held = self._places(kind, rows)
+        self._copies[name][(place[held], *(one[held] for one in rest))] = old[held]
+
+    def _places(self, kind: str, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Where rows [n] stand in the copies of their kind, and which of them do."""
+        first, changed = self.first_new(kind), self.rows[kind]
+        place = rows - first + changed.shape[0]
+        held = (rows >= first) & (rows < self.used[kind])
+        if changed.shape[0]:
+            at = torch.searchsorted(changed, rows).clamp(max=changed.shape[0] - 1)
+            known = changed[at] == rows
+            place, held = torch.where(known, at, place), held | known
+        return place, held
+
+
+def _on_cpu(index: Any) -> Any:
+    return index.cpu() if isinstance(index, Tensor) else index

@@ -1,0 +1,169 @@
+"""A state of a million entities: facts, memory, a snapshot beside the stream, and a restart from it.
+
+The short form has a tenth of both; `--entities 1000000 --facts 10000000` is the whole. Facts are drawn as tensors,
+more of them about some entities than about others. Every figure is told beside the matmul rate of the same run.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import argparse
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import torch
+from torch import Tensor
+
+from adatkg_core.engine import Engine, EngineCapture
+from adatkg_core.events import Query
+from adatkg_core.model import AdaTKG
+from adatkg_core.runtime import keep_freed_memory
+from adatkg_core.settings import load_config
+from adatkg_core.storage import Bundle, Saved, SavedIncrement, SnapshotStore
+
+from .matmul import matmul_rate
+from .results import tell_all
+
+RELATIONS, TIMES, NAME_LENGTH = 300, 1_000, 64
+NAMED_AT_ONCE = 20_000
+BESIDE = 50  # times that pass while a snapshot is taken
+GIGA = 1e9
+
+
+class DrawnNames:
+    """In the place of a text encoder: vectors at random, since here nobody reads names."""
+
+    name, dim = "drawn", NAME_LENGTH
+
+    def encode(self, texts: Sequence[str]) -> Tensor:
+        """Vectors of as many texts, [n, dim]."""
+        return torch.randn(len(texts), self.dim)
+
+
+def main() -> None:
+    """Take all facts in, take snapshots meanwhile, and begin anew from them."""
+    options = _options()
+    keep_freed_memory()
+    torch.manual_seed(1)
+    size = options.facts // TIMES
+    bundle = _bundle(options.model)
+    before = _peak()
+    engine = _named(bundle.engine(DrawnNames()), options.entities)
+    taken = [_take(engine, now, size) for now in range(TIMES)]
+    tenth = TIMES // 10
+    said: dict[str, Any] = {
+        "entities": options.entities,
+        "facts_per_second": round(size * TIMES / sum(taken)),
+        "late_to_early_rate": sum(taken[tenth : 2 * tenth]) / sum(taken[-tenth:]),
+        "gigabytes_beside_text": (_peak() - before - engine.state.tensors["text"].nbytes) / GIGA,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        store = SnapshotStore(folder, "million", "log-1")
+        said |= _snapshots(engine, store, size)
+        said["peak_gigabytes_with_snapshot"] = (_peak() - before) / GIGA
+        said |= _restart(bundle, store)
+    said["matmul_gflops"] = matmul_rate()
+    print(orjson.dumps({name: round(value, 3) for name, value in said.items()}).decode(), file=sys.stderr)
+    tell_all(
+        {
+            "million_late_to_early_rate": said["late_to_early_rate"],
+            "million_gigabytes_beside_text": said["gigabytes_beside_text"],
+            "million_snapshot_pause_ms": said["pause_ms"],
+            "million_increment_to_whole": said["increment_to_whole"],
+            "million_restart_seconds": said["restart_seconds"],
+        }
+    )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.million", description=__doc__)
+    parser.add_argument("--entities", type=int, default=100_000)
+    parser.add_argument("--facts", type=int, default=1_000_000)
+    parser.add_argument("--model", action="store_true", help="with the paper's model beside the recall head")
+    return parser.parse_args()
+
+
+def _bundle(with_model: bool) -> Bundle:
+    relations = tuple(f"relation {i}" for i in range(RELATIONS))
+    config = load_config("live", {"model.enabled": with_model, "model.dim": NAME_LENGTH, "model.names": "none"})
+    return Bundle(AdaTKG(config, DrawnNames().encode(relations), 0).eval(), relations, (), "untrained")
+
+
+def _named(engine: Engine, entities: int) -> Engine:
+    for start in range(0, entities, NAMED_AT_ONCE):
+        engine.register([f"entity {i}" for i in range(start, min(start + NAMED_AT_ONCE, entities))])
+    return engine
+
+
+def _take(engine: Engine, now: int, size: int) -> float:
+    """The seconds for the facts of one time, committed."""
+    ends = (torch.rand(2, size).square() * len(engine.catalog)).long()
+    relation = (torch.rand(size).square() * RELATIONS).long()
+    facts = torch.stack((ends[0], relation, ends[1], torch.full((size,), now)), 1)
+    began = time.perf_counter()
+    engine.observe_rows(facts)
+    engine.advance(now + 1)
+    return time.perf_counter() - began
+
+
+def _snapshots(engine: Engine, store: SnapshotStore, size: int) -> dict[str, float]:
+    """A whole snapshot and an increment, each while facts come; the longest that the stream waits for either."""
+    began = time.perf_counter()
+    whole, changes = engine.capture(), engine.state.watch_changes()
+    waits = [time.perf_counter() - began]
+    waits += _copy(engine, whole, TIMES, size)
+    began = time.perf_counter()
+    store.save(Saved(whole.snapshot(), "million", "untrained", TIMES, None, "log-1"))
+    written, bytes_ = time.perf_counter() - began, whole.size
+    del whole
+    began = time.perf_counter()
+    some = engine.capture(changes)
+    waits.append(time.perf_counter() - began)
+    waits += _copy(engine, some, TIMES + BESIDE, size)
+    store.save(SavedIncrement(some.increment(), TIMES, "million", "untrained", TIMES + BESIDE, None, "log-1"))
+    return {
+        "pause_ms": max(waits) * 1e3,
+        "whole_gigabytes": bytes_ / GIGA,
+        "whole_written_seconds": written,
+        "increment_to_whole": some.size / bytes_,
+    }
+
+
+def _copy(engine: Engine, capture: EngineCapture, now: int, size: int) -> list[float]:
+    """The seconds of each step, with the facts of a time after some of them."""
+    steps, waits = capture.copy(), list[float]()
+    while True:
+        began = time.perf_counter()
+        ended = next(steps, steps) is steps
+        waits.append(time.perf_counter() - began)
+        if ended:
+            return waits
+        if len(waits) % 8 == 0 and len(waits) // 8 < BESIDE:
+            _take(engine, now + len(waits) // 8, size)
+
+
+def _restart(bundle: Bundle, store: SnapshotStore) -> dict[str, float]:
+    """From the newest snapshot, which is an increment upon a whole one, to the first answer."""
+    began = time.perf_counter()
+    saved = next(store.newest_first("untrained", "cpu"))
+    read = time.perf_counter() - began
+    engine = bundle.engine(DrawnNames(), snapshot=saved.snapshot)
+    engine.predict([Query("relation 1", (engine.watermark or 0) + 1, s="entity 1", k=3)])
+    return {"restart_read_seconds": read, "restart_seconds": time.perf_counter() - began}
+
+
+def _peak() -> float:
+    """Bytes that this process held at most so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+if __name__ == "__main__":
+    main()

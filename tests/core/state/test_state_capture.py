@@ -1,0 +1,163 @@
+"""A copy made in slices is bitwise the state of its moment, whatever is written, grown or taken back meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+import torch
+
+from adatkg_core.state import GraphState, state_capture
+from tests.support.small_graph import assert_same_bits, small_config
+
+RELATIONS = 3
+DRAWS = range(12)
+
+
+@pytest.fixture(autouse=True)
+def tiny_slices(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(state_capture, "SLICE", 256)
+    monkeypatch.setattr(state_capture, "_SCANNED", 32)
+    yield
+
+
+def empty(entities: int = 40) -> GraphState:
+    state = GraphState(small_config({"model.enabled": True}), 8, RELATIONS, torch.device("cpu"))
+    name(state, entities)
+    return state
+
+
+def name(state: GraphState, more: int) -> None:
+    """New entities, as the engine makes them: their text is written once."""
+    start = state.entities
+    state.reserve(start + more)
+    state.tensors["text"][start : start + more] = torch.arange(start, start + more).float().unsqueeze(1)
+    state.entities = start + more
+
+
+def write(state: GraphState, choose: Random, time: int) -> None:
+    """What a commit does: rows of entities, slots of tables, and tensors that are written whole."""
+    who = torch.tensor(choose.sample(range(state.entities), 5))
+    other, relation = who.flip(0), torch.tensor([choose.randrange(2 * RELATIONS) for _ in range(5)])
+    state.pair_table.add(state, who, relation, other, time)
+    state.relation_table.add(state, relation, torch.zeros_like(relation), other, time)
+    state.put("interactions", who, state.tensors["interactions"][who] + 1)
+    state.put("ring_time", (who, who % 5), torch.full((5,), time, dtype=torch.int32))
+    state.put("prototype_sum", slice(None), state.tensors["prototype_sum"] + 1)
+    state.put("followed", (relation, relation), torch.ones(5) * time)
+
+
+def disturb(state: GraphState, choose: Random, time: int) -> None:
+    """Something that a stream does to a state."""
+    if choose.random() < 0.3:
+        name(state, choose.choice((1, 30)))
+    if choose.random() < 0.5:
+        write(state, choose, time)
+        return
+    state.begin()
+    write(state, choose, time)
+    if choose.random() < 0.5:
+        state.rollback()
+    else:
+        state.keep()
+
+
+@pytest.mark.parametrize("seed", DRAWS)
+def test_what_happens_while_it_is_copied_is_not_in_the_copy(seed: int) -> None:
+    choose, state = Random(seed), empty()
+    for time in range(3):
+        disturb(state, choose, time)
+    wanted, capture = state.export(), state.capture()
+    for time, _ in enumerate(capture.copy(), 3):
+        if choose.random() < 0.2:
+            disturb(state, choose, time)
+    disturb(state, choose, 10_000)
+    assert_same_bits(capture.tensors(), wanted)
+
+
+@pytest.mark.parametrize("ending", ["rollback", "keep"])
+def test_what_stands_in_the_state_and_may_be_taken_back_is_not_in_the_copy(ending: str) -> None:
+    choose, state = Random(1), empty()
+    write(state, choose, 1)
+    wanted, pages = state.export(), dict(state.pages)
+    state.begin()
+    write(state, choose, 2)
+    capture = state.capture()
+    next(capture.copy())
+    getattr(state, ending)()
+    write(state, choose, 3)
+    capture.finish()
+    assert capture.pages == pages
+    assert_same_bits(capture.tensors(), wanted)
+
+
+@pytest.mark.parametrize("seed", DRAWS)
+def test_the_rows_that_changed_hold_every_row_that_differs_and_are_as_of_the_moment(seed: int) -> None:
+    choose, state = Random(seed), empty()
+    write(state, choose, 1)
+    if seed % 2:
+        state.begin()
+        write(state, choose, 2)  # stands there tentatively when the watching begins
+    before, changes = state.export(), state.watch_changes()
+    if seed % 2:
+        state.keep()
+    for time in range(3, 6):
+        disturb(state, choose, time)
+    wanted, capture = state.export(), state.capture(changes)
+    assert capture.since is changes
+    for time, _ in enumerate(capture.copy(), 6):
+        if choose.random() < 0.2:
+            disturb(state, choose, time)
+    found = capture.tensors()
+    for tensor, kind in state.kinds().items():
+        if kind is None:
+            merged = found[tensor]
+        else:
+            rows = capture.rows[kind][:0] if tensor in state.names_alone() else capture.rows[kind]
+            merged = torch.cat((before[tensor], found[tensor][len(rows) :]))
+            merged[rows] = found[tensor][: len(rows)]
+        assert_same_bits({tensor: merged}, {tensor: wanted[tensor]})
+
+
+def test_few_changes_make_a_small_copy() -> None:
+    choose, state = Random(3), empty(5_000)
+    for time in range(5):
+        write(state, choose, time)
+    whole = state.capture()
+    whole.finish()
+    changes = state.watch_changes()
+    write(state, choose, 9)
+    few = state.capture(changes)
+    few.finish()
+    assert few.size < whole.size / 20
+    assert [len(few.rows[kind]) for kind in ("entity", "kin")] == [5, 0]
+
+
+def test_a_capture_of_a_state_that_is_reset_is_lost_and_what_changed_is_no_longer_known() -> None:
+    choose, state = Random(4), empty()
+    write(state, choose, 1)
+    changes, capture = state.watch_changes(), state.capture()
+    copying = capture.copy()
+    next(copying)
+    state.reset()
+    assert list(copying) and state.capture(changes).since is None
+    with pytest.raises(RuntimeError, match="not copied to its end"):
+        capture.tensors()
+
+
+def test_a_capture_that_nobody_wants_any_more_costs_no_further_write_anything() -> None:
+    choose, state = Random(5), empty()
+    capture = state.capture()
+    next(capture.copy())
+    overwritten = capture._overwritten
+    del capture
+    write(state, choose, 1)
+    assert overwritten == []
+
+
+def test_nothing_is_handed_out_before_all_of_it_is_copied() -> None:
+    capture = empty().capture()
+    next(capture.copy())
+    with pytest.raises(RuntimeError, match="not copied to its end"):
+        capture.tensors()
