@@ -25,11 +25,12 @@ def _commit(model: AdaTKG, state: GraphState, facts: Tensor, time: int) -> LastU
     entity, relation, other = both_sides(facts, state.n_relations)
     last = None
     if model.config.model.enabled:
-        encoding, nonempty = model.encode_chains(state, entity, relation, time)
+        vectors = model.relations()
+        encoding, nonempty = model.encode_chains(state, entity, relation, time, vectors)
         if model.config.model.prior:
             _move_prototypes(model, state, entity[nonempty], encoding[nonempty])
         if model.memory is not None:
-            last = _update_memory(model, state, entity, relation, encoding)
+            last = _update_memory(model, state, entity, relation, encoding, vectors)
     append_to_chains(state, entity, relation, other, time)
     if state.keeps_evidence:
         observe_evidence(state, entity, relation, other, time)
@@ -43,11 +44,13 @@ def _commit(model: AdaTKG, state: GraphState, facts: Tensor, time: int) -> LastU
     return last
 
 
-def _update_memory(model: AdaTKG, state: GraphState, entity: Tensor, relation: Tensor, encoding: Tensor) -> LastUpdate:
+def _update_memory(
+    model: AdaTKG, state: GraphState, entity: Tensor, relation: Tensor, encoding: Tensor, vectors: Tensor
+) -> LastUpdate:
     who, group = torch.unique(entity, return_inverse=True)
     previous, updates = state.tensors["memory"][who], state.tensors["updates"][who]
     last = LastUpdate(who, previous, updates, group, encoding, relation)
-    state.put("memory", who, model.updated_memory(state, last))
+    state.put("memory", who, model.updated_memory(state, last, vectors))
     state.put("updates", who, updates + 1)
     return last
 

@@ -37,12 +37,13 @@ class LastUpdate:
 
 @dataclass(frozen=True)
 class View:
-    """All entities as a reader sees them: fused vectors, their unit form, and the mean gate."""
+    """All entities as a reader sees them: fused vectors, their unit form, and the mean gate; and the relations."""
 
     fused: Tensor  # [N, d]
     unit: Tensor  # [N, d]
     gate: Tensor  # [N]
     cluster: Tensor  # [N]
+    relations: Tensor  # [2R, d]
     vq_loss: Tensor  # []
     recalled: RecallView  # what the recall head has read of the state so far
 
@@ -50,7 +51,7 @@ class View:
         """This view with further entities behind it."""
         fused, unit = torch.cat((self.fused, more.fused)), torch.cat((self.unit, more.unit))
         gate, cluster = torch.cat((self.gate, more.gate)), torch.cat((self.cluster, more.cluster))
-        return View(fused, unit, gate, cluster, self.vq_loss, self.recalled)
+        return View(fused, unit, gate, cluster, self.relations, self.vq_loss, self.recalled)
 
 
 class Scores(NamedTuple):
@@ -126,7 +127,7 @@ class AdaTKG(nn.Module):
     def entity_input(self, state: GraphState, ids: Tensor) -> Tensor:
         """What is known of entities before anything happens: their text, or a learned row [n, …]."""
         if self.learned is None:
-            return state.tensors["text"][ids]
+            return state.tensors["text"].index_select(0, ids)
         known = (ids < self.learned.shape[0]).unsqueeze(1)
         return self.learned[ids.clamp(max=self.learned.shape[0] - 1)] * known
 
@@ -145,30 +146,29 @@ class AdaTKG(nn.Module):
             base = F.layer_norm(base, norm.normalized_shape, norm.weight.double(), norm.bias.double(), norm.eps)
         return self.codebook.assign(base)
 
-    def encode_chains(self, state: GraphState, entity: Tensor, relation: Tensor, time: int) -> tuple[Tensor, Tensor]:
-        """Chain encodings [B, d] of readers (entity, relation) at a time, and whether each chain held anything."""
+    def encode_chains(
+        self, state: GraphState, entity: Tensor, relation: Tensor, time: int, vectors: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Chain encodings [B, d] of readers (entity, relation) at a time, and whether each chain held anything.
+
+        `vectors` [2R, d] are the relations', if the caller has them already.
+        """
         model = self.config.model
         chains = select_chains(state, entity, relation, time, self.similarity, model.chain_window, model.chain_length)
-        vectors = self.relations()
-        encoded = self.chain(
-            chains,
-            self.entity_input(state, chains.entity),
-            self.entity_input(state, chains.other),
-            vectors[chains.relation],
-            vectors[relation],
-        )
+        vectors = self.relations() if vectors is None else vectors
+        encoded = self.chain(chains, lambda ids: self.entity_input(state, ids), vectors, F.embedding(relation, vectors))
         return encoded, chains.nonempty
 
-    def signal(self, encoding: Tensor, relation: Tensor) -> Tensor:
-        """x = W2 GELU(W1 [h_IC || h_r]) for interactions, [I, d]."""
-        joined = torch.cat((encoding, self.relations()[relation]), 1)
+    def signal(self, encoding: Tensor, relation: Tensor, vectors: Tensor) -> Tensor:
+        """x = W2 GELU(W1 [h_IC || h_r]) for interactions, [I, d]; relations have the `vectors` [2R, d]."""
+        joined = torch.cat((encoding, F.embedding(relation, vectors)), 1)
         signal: Tensor = self.signal_out(F.gelu(self.signal_in(joined)))
         return signal
 
-    def updated_memory(self, state: GraphState, last: LastUpdate) -> Tensor:
+    def updated_memory(self, state: GraphState, last: LastUpdate, vectors: Tensor) -> Tensor:
         """The memories after an update, computed anew [U, …]: the mean signal of each entity, one step."""
         assert self.memory is not None
-        signal = group_mean(self.signal(last.encoding, last.relation), last.group, last.entity.shape[0])
+        signal = group_mean(self.signal(last.encoding, last.relation, vectors), last.group, last.entity.shape[0])
         members = Members(last.entity, state.tensors["cluster"][last.entity], last.updates)
         return self.memory.update(last.previous, signal, members)
 
@@ -191,7 +191,8 @@ class AdaTKG(nn.Module):
         cluster, recalled = state.tensors["cluster"][ids], recalled or RecallView(ids.shape[0])
         if not self.config.model.enabled:
             nothing = state.tensors["text"].new_zeros(ids.shape[0], 0)
-            return View(nothing, nothing, nothing.sum(1), cluster, nothing.sum(), recalled)
+            return View(nothing, nothing, nothing.sum(1), cluster, nothing, nothing.sum(), recalled)
+        relations = self.relations()
         base = self.project(self.text_dropout(self.entity_input(state, ids)))
         if self.name_norm is not None:
             base = self.name_norm(base)
@@ -202,17 +203,18 @@ class AdaTKG(nn.Module):
         if self.config.model.prior:
             prior = prior + self._transfer(state, prior, cluster)
         if self.memory is None or not self.reads_memory:
-            return View(prior, F.normalize(prior, dim=1), base.new_zeros(ids.shape[0]), cluster, vq_loss, recalled)
+            gate = base.new_zeros(ids.shape[0])
+            return View(prior, F.normalize(prior, dim=1), gate, cluster, relations, vq_loss, recalled)
         memory, updates = state.tensors["memory"][ids], state.tensors["updates"][ids]
         if last is not None and last.entity.numel():
-            memory = memory.index_copy(0, last.entity, self.updated_memory(state, last))
+            memory = memory.index_copy(0, last.entity, self.updated_memory(state, last, relations))
             updates = updates.index_copy(0, last.entity, last.updates + 1)
         read = self.memory.read(memory, base, Members(ids, cluster, updates))
         if self.memory_norm is not None:
             read = self.memory_norm(read)  # of no memory this is no longer zero, but its gate is
         gate = self.gate(base, read, updates)
-        fused = (1 - gate) * prior + gate * read
-        return View(fused, F.normalize(fused, dim=1), gate.detach().mean(1), cluster, vq_loss, recalled)
+        fused = torch.lerp(prior, read, gate)
+        return View(fused, F.normalize(fused, dim=1), gate.detach().mean(1), cluster, relations, vq_loss, recalled)
 
     def _transfer(self, state: GraphState, base: Tensor, cluster: Tensor) -> Tensor:
         weight = state.tensors["prototype_weight"].unsqueeze(1)
@@ -223,7 +225,7 @@ class AdaTKG(nn.Module):
         assert isinstance(first, nn.Linear)
         # W [h || c] split in two: the half that sees prototypes is computed once per cluster.
         by_base, by_prototype = first.weight.chunk(2, 1)
-        hidden = F.linear(base, by_base, first.bias) + F.linear(prototype, by_prototype)[cluster]
+        hidden = F.linear(base, by_base, first.bias) + F.embedding(cluster, F.linear(prototype, by_prototype))
         transferred: Tensor = rest(hidden) * prototype[cluster]
         return transferred
 
@@ -246,8 +248,8 @@ class AdaTKG(nn.Module):
             assert self.recall is not None
             return Scores(self.recall(state, view.recalled, subject, relation, time, n))
         if encoding is None:
-            encoding, _ = self.encode_chains(state, subject, relation, time)
-        wanted = self.decoder(view.fused[subject] + encoding, self.relations()[relation])
+            encoding, _ = self.encode_chains(state, subject, relation, time, view.relations)
+        wanted = self.decoder(F.embedding(subject, view.fused) + encoding, F.embedding(relation, view.relations))
         if self.sharpness is not None:
             wanted = F.normalize(wanted, dim=1) * self.sharpness.exp()
         reasoned: Tensor = wanted @ view.unit.T

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from adatkg_core.settings import ModelConfig
@@ -151,5 +152,6 @@ class Gate(nn.Module):
         if self.weight is None:
             gate = torch.full_like(base, 0.5)
         else:
-            gate = torch.sigmoid(self.weight(torch.cat((base, memory), 1)))
+            by_base, by_memory = self.weight.weight.chunk(2, 1)  # W [h || m] in two halves: nothing is joined
+            gate = torch.sigmoid(F.linear(base, by_base, self.weight.bias) + F.linear(memory, by_memory))
         return gate * (updates > 0).unsqueeze(1)

@@ -32,9 +32,10 @@ def view_snapshot(
     last: LastUpdate | None = None,
 ) -> tuple[Tensor, View]:
     """The chain encodings [B, d] of all queries of a time in one direction, and the view of `ids` that they share."""
-    encoding, _ = model.encode_chains(state, subject, relation, time)
+    vectors = model.relations()
+    encoding, _ = model.encode_chains(state, subject, relation, time, vectors)
     who, group = torch.unique(subject, return_inverse=True)
-    mark = group_mean(encoding + model.relations()[relation], group, who.shape[0])
+    mark = group_mean(encoding + vectors[relation], group, who.shape[0])
     extra = mark.new_zeros(ids.shape[0], mark.shape[1]).index_copy(0, who, mark)
     if model.memory is not None and model.config.model.timing == "before":
         previous, updates = state.tensors["memory"][who], state.tensors["updates"][who]

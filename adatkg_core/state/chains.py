@@ -8,19 +8,23 @@ import torch
 from torch import Tensor
 
 from adatkg_core.state.graph_state import GraphState
-from adatkg_core.state.tensor_ops import rank_in_group
+from adatkg_core.state.tensor_ops import distinct_places, rank_in_group
 
 
 @dataclass(frozen=True)
 class Chains:
-    """Distinct chains, packed: M real tokens of C chains, and which chain each of the B readers uses."""
+    """Distinct chains, packed: M real tokens of C chains, and which chain each of the B readers uses.
+
+    Chains of one entity, chosen for different relations, have facts in common: F distinct ones in all.
+    """
 
     of_reader: Tensor  # [B] chain of each reader
     mask: Tensor  # [C, L] True where a token stands
-    entity: Tensor  # [M]
-    relation: Tensor  # [M]
-    other: Tensor  # [M]
-    age: Tensor  # [M] ticks
+    fact: Tensor  # [M] which of the F facts each token is
+    entity: Tensor  # [F]
+    relation: Tensor  # [F]
+    other: Tensor  # [F]
+    age: Tensor  # [F] ticks
 
     @property
     def nonempty(self) -> Tensor:
@@ -61,11 +65,13 @@ def select_chains(
     key = torch.where(inside[row], (closeness + 1) * capacity + freshness[row], -1)
     best, column = key.topk(min(length, capacity), dim=1)
     mask = best >= 0
-    owner = who[row].unsqueeze(1).expand_as(column)[mask]
-    column = column[mask]
+    place = (row.unsqueeze(1) * capacity + column)[mask]
+    distinct, number = distinct_places(place, who.shape[0] * capacity)
+    owner, column = who[distinct // capacity], distinct % capacity
     return Chains(
         of_reader=of_reader,
         mask=mask,
+        fact=number[place],
         entity=owner,
         relation=state.tensors["ring_relation"][owner, column].long(),
         other=state.tensors["ring_other"][owner, column].long(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,11 +39,16 @@ class Record:
 
 
 class LogReader:
-    """Reads any range of what is committed in one topic; belongs to no group. For one thread at a time."""
+    """Reads any range of what is committed in one topic; belongs to no group. For one thread at a time.
+
+    A range that begins where the one before ended goes on there: to seek would throw away what was fetched ahead.
+    """
 
     def __init__(self, connection: Connection, topic: str) -> None:
         self._connection, self._topic = connection, topic
         self._consumer = _open_consumer(connection)
+        self._stands: tuple[TopicPartition, int] | None = None  # the next offset it would give
+        self._polled: deque[Any] = deque()  # messages from there on
 
     def close(self) -> None:
         """Take leave of the broker."""
@@ -66,11 +72,21 @@ class LogReader:
         if start >= end:
             return
         place = TopicPartition(self._topic, partition)
-        self._go_to(place, start)
+        if self._stands != (place, start):
+            self._go_to(place, start)
         waited = 0.0
-        while (position := self._position(place) or start) < end:
-            batch = self._poll(place)
-            waited = 0.0 if batch else waited + _POLL_MS / 1000
+        while True:
+            while self._polled and self._polled[0].offset < end:
+                message = self._polled.popleft()
+                self._stands = place, message.offset + 1
+                yield Record(
+                    partition, message.offset, message.timestamp, message.key, message.value, tuple(message.headers)
+                )
+            if self._polled or (position := self._position(place) or start) >= end:
+                self._stands = place, end
+                return
+            self._polled.extend(self._poll(place))
+            waited = 0.0 if self._polled else waited + _POLL_MS / 1000
             if waited and waited % SILENT == 0:
                 self._consumer.close()
                 self._consumer = _open_consumer(self._connection)
@@ -80,16 +96,12 @@ class LogReader:
                     f"{self._topic}, partition {partition}: nothing came for {PATIENCE:.0f} s before offset {end}; "
                     f"check the broker at {self._connection.bootstrap}"
                 )
-            for message in batch:
-                if message.offset >= end:
-                    return
-                yield Record(
-                    partition, message.offset, message.timestamp, message.key, message.value, tuple(message.headers)
-                )
 
     def _go_to(self, place: TopicPartition, offset: int) -> None:
+        self._polled.clear()
         self._consumer.assign([place])
         self._consumer.seek(place, offset)
+        self._stands = place, offset
 
     def _position(self, place: TopicPartition) -> int | None:
         try:

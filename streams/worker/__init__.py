@@ -2,7 +2,7 @@
 
 from streams.worker.arrival import Arrival
 from streams.worker.batch import Answered, BatchResult, Rejected
-from streams.worker.catch_up import CatchUp
+from streams.worker.catch_up import AT_ONCE, CatchUp
 from streams.worker.checkpoint import Checkpointer
 from streams.worker.device import DeviceThread
 from streams.worker.graph_host import GraphHost
@@ -21,6 +21,7 @@ from streams.worker.replica import Replica
 from streams.worker.worker import Worker
 
 __all__ = [
+    "AT_ONCE",
     "CONTENT_TYPE",
     "SLICES",
     "Answered",

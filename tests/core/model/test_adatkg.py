@@ -96,8 +96,8 @@ def encoded(token: str, *, entity: int, other: int, age: int) -> Tensor:
     vectors, relations = torch.randn(5, 8), torch.randn(3, 16)
     who, whom = torch.tensor([entity, entity]), torch.tensor([1, other])
     kind, ages = torch.tensor([0, 1]), torch.tensor([1, age])
-    chains = Chains(torch.tensor([0]), torch.ones(1, 2, dtype=torch.bool), who, kind, whom, ages)
-    found: Tensor = encoder(chains, vectors[who], vectors[whom], relations[kind], relations[2:])
+    chains = Chains(torch.tensor([0]), torch.ones(1, 2, dtype=torch.bool), torch.arange(2), who, kind, whom, ages)
+    found: Tensor = encoder(chains, vectors.__getitem__, relations, relations[2:])
     return found.detach()
 
 

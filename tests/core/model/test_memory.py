@@ -178,7 +178,7 @@ def test_interactions_of_one_commit_are_one_update_with_their_mean_signal(name: 
     entity, relation = torch.tensor([0, 0, 0]), torch.tensor([1, 2, 3 + model.n_relations])
     with torch.no_grad():
         encoding, _ = model.encode_chains(state, entity, relation, 3)
-        signal = model.signal(encoding, relation)
+        signal = model.signal(encoding, relation, model.relations())
         assert model.memory is not None
         who = Members(torch.tensor([0]), state.tensors["cluster"][:1], count)
         wanted = model.memory.update(previous, signal.mean(0, keepdim=True), who)

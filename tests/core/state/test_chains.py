@@ -51,7 +51,7 @@ def select(state: GraphState, asked: list[tuple[int, int]], time: int) -> Chains
 
 def tokens_of_readers(chains: Chains) -> list[list[Token]]:
     columns = (chains.entity, chains.relation, chains.other, chains.age)
-    flat = list(zip(*(column.tolist() for column in columns), strict=True))
+    flat = list(zip(*(column[chains.fact].tolist() for column in columns), strict=True))
     sizes = chains.mask.sum(1).tolist()
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     of_chain = [flat[start : start + size] for start, size in zip(starts, sizes, strict=True)]
@@ -92,7 +92,14 @@ def test_readers_share_a_chain_unless_their_relation_decides_what_is_in_it(
     distinct = {(entity, relation if crowded(entity) else -1) for entity, relation in asked}
     assert chains.mask.shape == (len(distinct), LENGTH)
     assert len(set(chains.of_reader.tolist())) == len(distinct)
-    assert int(chains.mask.sum()) == chains.entity.shape[0]  # packed: no token is padding
+    assert int(chains.mask.sum()) == chains.fact.shape[0]  # packed: no token is padding
+
+
+def test_a_fact_that_several_chains_hold_is_there_once() -> None:
+    state, _, time = replay([(1, [(0, relation, 1 + relation % 4) for relation in range(RELATIONS)])])
+    chains = select(state, [(0, relation) for relation in range(2 * RELATIONS)], time + 1)
+    assert chains.fact.shape[0] == 2 * RELATIONS * LENGTH
+    assert chains.entity.shape[0] == len(set(chains.fact.tolist())) <= CAPACITY
 
 
 def test_facts_at_or_after_the_time_of_reading_are_not_in_a_chain() -> None:
