@@ -36,10 +36,11 @@ chaos: $(STAMP)
 test test-fast: export PYTHONDONTWRITEBYTECODE =
 
 # The linters run beside the tests, which leave them time by waiting. What fails is told at once, and fails the whole.
+# In the end the longest tests are told: whatever the whole shall win has to be won there.
 test: $(STAMP)
 	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
 	{ $(MAKE) --no-print-directory lint >"$$said" 2>&1 || { cat "$$said"; exit 1; }; } & lint=$$!; \
-	$(BIN)/pytest -q -n $(PROCESSES); tests=$$?; \
+	$(BIN)/pytest -q -n $(PROCESSES) --durations=20; tests=$$?; \
 	wait $$lint || { echo "make lint failed, see above; alone it takes a minute"; exit 1; }; \
 	tail -n 1 "$$said"; exit $$tests
 

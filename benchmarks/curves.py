@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -10,12 +11,16 @@ COLOURS = ("#6b7280", "#2563eb", "#d97706", "#059669")
 STEPS = 5
 
 
-def draw(lines: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: str, below: str) -> str:
-    """The picture as text; each line is its x and its y values."""
-    xs = [x for line in lines.values() for x in line[0]]
+def draw(
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: str, below: str, *, doublings: bool = False
+) -> str:
+    """The picture as text; each line is its x and its y values. With `doublings` equal steps of x are equal ratios."""
+    across_of = math.log2 if doublings else float
+    xs = sorted({across_of(x) for line in lines.values() for x in line[0]})
     ys = [y for line in lines.values() for y in line[1]]
-    (low, high), (first, last) = (min(ys), max(ys)), (min(xs), max(xs))
+    (low, high), (first, last) = (min(ys), max(ys)), (xs[0], xs[-1])
     low, high = low - 0.05 * (high - low), high + 0.05 * (high - low)
+    ticks = xs if doublings else [first + (last - first) * step / STEPS for step in range(STEPS + 1)]
 
     def place(x: float, y: float) -> tuple[float, float]:
         across = LEFT + (x - first) / (last - first or 1) * (WIDTH - LEFT - RIGHT)
@@ -30,13 +35,16 @@ def draw(lines: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: st
     ]
     for step in range(STEPS + 1):
         y = low + (high - low) * step / STEPS
-        x = first + (last - first) * step / STEPS
-        (left, up), (right, _), (across, _) = place(first, y), place(last, y), place(x, low)
+        (left, up), (right, _) = place(first, y), place(last, y)
         parts.append(f'<line x1="{left}" y1="{up}" x2="{right}" y2="{up}" stroke="#e5e7eb"/>')
         parts.append(f'<text x="{left - 6}" y="{up + 4}" text-anchor="end">{y:.3f}</text>')
-        parts.append(f'<text x="{across}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{x:.0f}</text>')
+    for tick in ticks:
+        said = 2**tick if doublings else tick
+        parts.append(
+            f'<text x="{place(tick, low)[0]}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{said:,.0f}</text>'
+        )
     for (name, values), colour in zip(lines.items(), COLOURS, strict=False):
-        points = [place(x, y) for x, y in zip(*values, strict=True)]
+        points = [place(across_of(x), y) for x, y in zip(*values, strict=True)]
         path = " ".join(f"{x},{y}" for x, y in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         end_x, end_y = points[-1]

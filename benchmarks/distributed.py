@@ -14,16 +14,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import orjson
-import torch
 
 from .results import tell
 
 LAST_DAY = 24  # of which the newest tenth is valid; the first two days are only remembered
-SIZE, PRODUCTS = 2048, 5
 COMMAND = ("train", "icews14", "--config", "live", "--epochs", "1", "--seed", "1", "--to", str(LAST_DAY))
 
 
@@ -32,10 +29,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         one = rate(Path(folder, "one"), processes=1, threads=2)
         two = rate(Path(folder, "two"), processes=2, threads=1)
-    told = {"one_process_per_second": one, "two_processes_per_second": two}
-    told["matmul_gflops_per_second"] = round(matmul_rate(), 1)
-    print(orjson.dumps(told).decode(), file=sys.stderr)
-    tell("two_processes_to_one", two / one)
+    tell("two_processes_to_one", two / one, one_process_per_second=one, two_processes_per_second=two)
 
 
 def rate(out: Path, processes: int, threads: int) -> float:
@@ -51,16 +45,6 @@ def rate(out: Path, processes: int, threads: int) -> float:
         raise SystemExit("a training failed; what it said stands above")
     curves = out.with_name(out.name + ".training") / "curves.jsonl"
     return float(orjson.loads(curves.read_bytes().splitlines()[0])["queries_per_second"])
-
-
-def matmul_rate() -> float:
-    """GFLOP in a second."""
-    square = torch.rand(SIZE, SIZE)
-    square @ square
-    began = time.perf_counter()
-    for _ in range(PRODUCTS):
-        square @ square
-    return 2e-9 * SIZE**3 * PRODUCTS / (time.perf_counter() - began)
 
 
 if __name__ == "__main__":

@@ -12,13 +12,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import argparse
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
 import torch
 from torch import Tensor
 
@@ -29,8 +27,8 @@ from adatkg_core.runtime import keep_freed_memory
 from adatkg_core.settings import load_config
 from adatkg_core.storage import Bundle, Saved, SavedIncrement, SnapshotStore
 
-from .matmul import matmul_rate
-from .results import tell_all
+from .matmul import matmul_gflops
+from .results import tell
 
 RELATIONS, TIMES, NAME_LENGTH = 300, 1_000, 64
 NAMED_AT_ONCE = 20_000
@@ -70,17 +68,16 @@ def main() -> None:
         said |= _snapshots(engine, store, size)
         said["peak_gigabytes_with_snapshot"] = (_peak() - before) / GIGA
         said |= _restart(bundle, store)
-    said["matmul_gflops"] = matmul_rate()
-    print(orjson.dumps({name: round(value, 3) for name, value in said.items()}).decode(), file=sys.stderr)
-    tell_all(
-        {
-            "million_late_to_early_rate": said["late_to_early_rate"],
-            "million_gigabytes_beside_text": said["gigabytes_beside_text"],
-            "million_snapshot_pause_ms": said["pause_ms"],
-            "million_increment_to_whole": said["increment_to_whole"],
-            "million_restart_seconds": said["restart_seconds"],
-        }
-    )
+    rate = matmul_gflops()
+    figures = {
+        "million_late_to_early_rate": "late_to_early_rate",
+        "million_gigabytes_beside_text": "gigabytes_beside_text",
+        "million_snapshot_pause_ms": "pause_ms",
+        "million_increment_to_whole": "increment_to_whole",
+        "million_restart_seconds": "restart_seconds",
+    }
+    for name, what in figures.items():
+        tell(name, said[what], matmul_gflops=rate, **said)
 
 
 def _options() -> argparse.Namespace:

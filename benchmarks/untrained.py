@@ -13,6 +13,8 @@ from pathlib import Path
 import torch
 
 from adatkg_core.datasets import Dataset, by_first_appearance, load_dataset
+from adatkg_core.engine import Engine
+from adatkg_core.events import Fact
 from adatkg_core.model import AdaTKG
 from adatkg_core.settings import load_config
 from adatkg_core.storage import Bundle, ModelStore, Saved
@@ -37,6 +39,15 @@ def untrained(dataset: Dataset, version: str, seed: int) -> tuple[Bundle, Saved]
 def icews14() -> Dataset:
     """The data set as the stream meets it."""
     return by_first_appearance(load_dataset("icews14"))
+
+
+def after_valid() -> tuple[Engine, list[Fact]]:
+    """An engine with the state at the end of valid, and the facts of the test period."""
+    dataset = icews14()
+    bundle, state = untrained(dataset, "untrained", seed=1)
+    names, relations = dataset.entities, dataset.relations
+    rows = dataset.facts[dataset.facts[:, 3] >= dataset.split_bounds[1]].tolist()
+    return bundle.engine(snapshot=state.snapshot), [Fact(names[s], relations[r], names[o], t) for s, r, o, t in rows]
 
 
 @dataclass(frozen=True)

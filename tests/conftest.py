@@ -11,12 +11,11 @@ from typing import Any
 # Before torch is imported by any test; see adatkg. Tests run beside each other, so each has one thread.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Brokers of tests live for seconds: what is compiled quickly costs them less than what is compiled well.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 import pytest
 
 from streams.embedded_broker import Broker
+from tests.support.class_archive import use_archive
 from tests.support.shared_broker import BrokerDesk, ask_for_broker, chosen_broker
 from tests.support.slow_tests import mark_slow
 
@@ -61,6 +60,12 @@ def pytest_collection_finish() -> None:
     """What is imported and collected stays until the end, so the garbage collector need not look through it again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures that start a broker
+def pytest_runtest_setup() -> None:
+    """Kafka's classes may have been written by now."""
+    use_archive()
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,7 @@ class Benchmark:
     unit: str
     bound: str
     limit: float
+    short: bool = False  # it takes seconds
 
     @property
     def about(self) -> str:
@@ -84,29 +85,31 @@ def speed(
         list[str] | None,
         typer.Argument(metavar="NAME", help="Only these. [default: all]", autocompletion=bench_names),
     ] = None,
+    short: Annotated[
+        bool, typer.Option("--short", help="Only those that take seconds: three minutes for all.")
+    ] = False,
     list_: Annotated[bool, typer.Option("--list", help="Say what there is and run nothing.")] = False,
     json: JsonFlag = False,
 ) -> None:
     """Measure speed on this machine beside its limits; fails when one does not hold.
 
-    Some minutes each; run it alone on an idle machine.
+    Each figure stands beside the rate of matrix products in the same run, because machines differ. Run it alone on an
+    idle machine; all of them take half an hour.
     """
     known = benchmarks()
     for name in names or []:
         if name not in known:
             raise InputError(f"benchmark {name}: there is none; give one or more of {', '.join(known)}")
-    chosen = [known[name] for name in names or known]
+    chosen = [known[name] for name in names or known if known[name].short or not short]
     if list_:
         _list(chosen, json)
         return
     results: dict[Benchmark, dict[str, Any]] = {}
-    told: dict[Path, dict[str, dict[str, Any]]] = {}  # some modules tell several figures in one run
     with progress_bar() as report:
-        for number, one in enumerate(chosen):
-            report(one.name, number, len(chosen))
-            if one.source not in told:
-                told[one.source] = _run(one)
-            results[one] = told[one.source][one.name]
+        for one in chosen:
+            report(one.name, len(results), len(chosen))
+            if one not in results:
+                results |= _run([other for other in chosen if other.source == one.source])
     if json:
         print_json({"benchmarks": list(results.values())})
     else:
@@ -121,21 +124,24 @@ def benchmarks() -> dict[str, Benchmark]:
     if folder is None:
         raise AdatkgError("this installation lacks the benchmarks: install adatkg anew, or run it from a checkout")
     return {
-        name: Benchmark(name, folder / f"{limit['module']}.py", limit["unit"], limit["bound"], limit["limit"])
+        name: Benchmark(name, folder / f"{limit.pop('module')}.py", **limit)
         for name, limit in orjson.loads((folder / "limits.json").read_bytes()).items()
     }
 
 
-def _run(one: Benchmark) -> dict[str, dict[str, Any]]:
-    """Every figure that its module tells, in a process of its own: none shall feel what another left behind."""
+def _run(some: list[Benchmark]) -> dict[Benchmark, dict[str, Any]]:
+    """What one module tells, in a process of its own: none shall feel what another left behind."""
+    source = some[0].source
     # -P: a folder of this name where the command runs is not what is meant.
-    command = [sys.executable, "-P", "-m", f"{one.source.parent.name}.{one.source.stem}"]
+    command = [sys.executable, "-P", "-m", f"{source.parent.name}.{source.stem}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    told = [orjson.loads(line) for line in done.stdout.splitlines() if line.startswith('{"name":')]
-    if one.name not in (figure["name"] for figure in told):
-        said = " | ".join((done.stdout + done.stderr).strip().splitlines()[-_LAST:])
-        raise AdatkgError(f"benchmark {one.name}: ended with code {done.returncode} and no figure: {said}")
-    return {figure["name"]: figure for figure in told}
+    lines = [orjson.loads(line) for line in done.stdout.splitlines() if line.startswith('{"name":')]
+    told = {line["name"]: line for line in lines}
+    for one in some:
+        if one.name not in told:
+            said = " | ".join((done.stdout + done.stderr).strip().splitlines()[-_LAST:])
+            raise AdatkgError(f"benchmark {one.name}: ended with code {done.returncode} and no figure: {said}")
+    return {one: told[one.name] for one in some}
 
 
 def _list(chosen: list[Benchmark], json: bool) -> None:
@@ -149,10 +155,11 @@ def _list(chosen: list[Benchmark], json: bool) -> None:
 
 
 def _show(results: dict[Benchmark, dict[str, Any]]) -> None:
-    table = Table("", "benchmark", "value", "limit", box=None)
+    table = Table("", "benchmark", "value", "limit", "in the same run", box=None)
     for one, result in results.items():
         mark = "[green]holds[/]" if result["ok"] else "[red]fails[/]"
-        table.add_row(mark, one.name, shown(result["value"], one.unit), one.shown_limit)
+        beside = ", ".join(f"{key} {value:,.6g}" for key, value in result["beside"].items())
+        table.add_row(mark, one.name, shown(result["value"], one.unit), one.shown_limit, beside)
     stdout.print(table)
 
 

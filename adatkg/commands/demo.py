@@ -53,10 +53,10 @@ def demo(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Run the whole system on this machine: Kafka, a first model, the worker with its dashboard, the rest of ICEWS14 as
-    a live stream with questions, and a trainer whose better models take over while it runs.
+    """Run the whole system on this machine, from nothing; Ctrl-C stops everything.
 
-    Ctrl-C stops everything.
+    Kafka, a first model, the worker with its dashboard, the rest of ICEWS14 as a live stream with questions, and a
+    trainer whose better models take over while it runs.
     """
     from adatkg.console.options import pace_of, quiet_kafka_logs
     from adatkg.demo import DATASET, Audience, Log, Plan, Terminal, conduct, place

@@ -172,7 +172,7 @@ def _disk() -> Check:
 
 def _chromium() -> Check:
     given = os.environ.get("ADATKG_CHROMIUM")
-    place = given if given else shutil.which("chromium")
+    place = given or shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if place and os.path.isfile(place):
         return Check("chromium", True, False, place)
     found = f"{given} is no file" if given else "not on the path"

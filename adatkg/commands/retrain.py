@@ -60,11 +60,11 @@ def retrain(
     topic_prefix: PrefixOption = None,
     json: JsonFlag = False,
 ) -> None:
-    """Train on a graph's facts in Kafka, in rounds, and promote each bundle that is better; run again after a kill, it
-    goes on to the same result.
+    """Train on a graph's facts in Kafka, in rounds, and promote each bundle that is better.
 
-    The rest is set in [retrain] of the file, by ADATKG_RETRAIN_* or by --set: window, slice, keep, scores,
-    metrics_port, metrics_host. Without a present bundle, a tick is a day since 1970.
+    Run again after a kill, it goes on to the same result. The rest is set in [retrain] of the file, by
+    ADATKG_RETRAIN_* or by --set: window, slice, keep, scores, metrics_port, metrics_host. Without a present bundle, a
+    tick is a day since 1970.
     """
     from adatkg_core.errors import AdatkgError
     from adatkg_core.runtime import default_cache, stop_on_signals

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.generator import api, commands, configuration, dead_letters, messages, metrics, web
+from docs.generator import api, commands, configuration, dead_letters, messages, metrics, speed, web
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 PAGES: dict[str, Callable[[], str]] = {
@@ -16,6 +16,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "metrics.md": metrics.page,
     "http.md": web.page,
     "api.md": api.page,
+    "speed.md": speed.page,
 }
 
 

@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from streams.embedded_broker import Broker
+from tests.support.class_archive import make_archive_meanwhile, use_archive
 
 
 @contextmanager
 def embedded() -> Iterator[str]:
     """Kafka on this machine, with its data in a folder that goes with it."""
+    use_archive()
     # The folder is removed last, and may still be written to by a broker that was killed just now.
     with tempfile.TemporaryDirectory(prefix="adatkg-test-broker-", ignore_cleanup_errors=True) as folder:
         broker = Broker(Path(folder) / "broker", port=0)
@@ -86,7 +88,9 @@ class BrokerDesk:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # here nobody gathers what a client's import says
-                return "runs", self._running.enter_context(self._start())
+                address = self._running.enter_context(self._start())
+                make_archive_meanwhile()  # for the others: this one is up, and so the jars are there
+                return "runs", address
         except pytest.skip.Exception as error:
             return "skip", str(error)
         except (Exception, pytest.fail.Exception) as error:

@@ -43,6 +43,7 @@ def test_whatever_is_missing_has_a_remedy(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setattr(doctor, "_ROOM", 1 << 60)
     (tmp_path / "file").touch()
     monkeypatch.setenv("ADATKG_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.delenv("ADATKG_CHROMIUM", raising=False)
     code, found = diagnose(monkeypatch, capsys)
     assert code == 1  # the encoder is required
     missing = {name for name, check in found.items() if not check["ok"]}
