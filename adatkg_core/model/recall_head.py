@@ -109,16 +109,17 @@ class Recall(nn.Module):
     ) -> FarEnd:
         """Whom a table has seen at the far end of the relations asked, and what that is worth."""
 
-        def read(kinds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            slots = table.read(state, kinds, questions.time)
-            return slots.owner, slots.other, torch.stack(_counted(slots), 1)
+        def find(kinds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            owner, slot = table.slots(state, kinds)
+            return owner, slot, table.marks(state, slot)
 
-        def value(kind: Tensor, other: Tensor, features: Tensor) -> Tensor:
-            known = torch.cat((features, activity[other], self.relation(kind)), 1)
-            worth: Tensor = weigh(known).squeeze(1)
-            return worth
+        def describe(kind: Tensor, slot: Tensor) -> tuple[Tensor, Tensor]:
+            slots = table.read_slots(state, kind, slot, questions.time)
+            features = torch.stack(_counted(slots), 1)
+            known = torch.cat((features, activity[slots.other], self.relation(kind)), 1)
+            return features, weigh(known).squeeze(1)
 
-        return view.far_end(table.name, questions.kinds, questions.time, read, value)
+        return view.far_end(table.name, questions.kinds, questions.time, find, describe)
 
     def _own(
         self, state: GraphState, view: RecallView, questions: Questions, context: _Context

@@ -12,6 +12,7 @@ from torch import Tensor
 from adatkg_core.state import grown
 
 T = TypeVar("T")
+NEVER = -1
 Index = Any  # a slice or a tensor of rows
 
 
@@ -60,12 +61,19 @@ class KeptRows:
 
 @dataclass
 class _Part:
-    """The far end of one relation, its values as of a version of the view."""
+    """The far end of one relation as of a version of the view."""
 
-    other: Tensor
-    features: Tensor
-    value: Tensor
-    version: int
+    slot: Tensor  # [M]
+    mark: Tensor  # [M, …] what tells whether a slot is as it was; first of all, whose it is
+    features: Tensor  # [M, …]
+    value: Tensor  # [M]
+    seen: Tensor  # [M] the version at which a slot was described, NEVER where it is to be
+    version: int  # as of which that is all right
+    is_stale: bool = False  # the table has changed since
+
+
+Find = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]  # relations [Q] -> owner, slot, mark
+Describe = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # relations and slots [M] -> features, value
 
 
 @dataclass
@@ -101,7 +109,8 @@ class RecallView:
         self._moment.activity.renew(entities)
         for parts in self._moment.parts.values():
             for relation in relations.tolist():
-                parts.pop(relation, None)
+                if relation in parts:
+                    parts[relation].is_stale = True
 
     def names(self, text: Tensor, project: Callable[[Tensor], Tensor]) -> Tensor:
         """The projected names of `text` [n, T]."""
@@ -123,56 +132,71 @@ class RecallView:
         value: T = found[1]
         return value
 
-    def far_end(
-        self,
-        table: str,
-        kinds: Tensor,
-        time: int,
-        read: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]],
-        weigh: Callable[[Tensor, Tensor, Tensor], Tensor],
-    ) -> FarEnd:
-        """That of distinct relations [Q]: `read` gives owner, other and features, `weigh` their values.
-
-        A value depends on the activity of the entity as well, so it is weighed again where that has changed.
-        """
+    def far_end(self, table: str, kinds: Tensor, time: int, find: Find, describe: Describe) -> FarEnd:
+        """That of distinct relations [Q]. A value depends on the activity of the entity as well, so a slot is described
+        again where that or its mark has changed."""
         if torch.is_grad_enabled():
-            owner, other, features = read(kinds)
-            return FarEnd(owner, other, features, weigh(kinds[owner], other, features))
+            owner, slot, mark = find(kinds)
+            return FarEnd(owner, mark[:, 0].long(), *describe(kinds[owner], slot))
         parts = self._at(time).parts.setdefault(table, {})
         wanted = kinds.tolist()
-        self._read_missing(parts, [kind for kind in wanted if kind not in parts], kinds, read, weigh)
+        if missing := [kind for kind in wanted if kind not in parts]:
+            self._find(missing, parts, kinds, find, describe)
+        if stale_kinds := [kind for kind in wanted if parts[kind].is_stale]:
+            self._find_again(stale_kinds, parts, kinds, find)
         chosen = [parts[kind] for kind in wanted]
-        sizes = [part.other.shape[0] for part in chosen]
+        sizes = [part.slot.shape[0] for part in chosen]
         owner = torch.repeat_interleave(torch.tensor(sizes, device=kinds.device))
-        other, features = torch.cat([part.other for part in chosen]), torch.cat([part.features for part in chosen])
-        value = torch.cat([part.value for part in chosen])
-        if self._changed is not None and any(part.version < self._version for part in chosen):
-            seen = torch.tensor([part.version for part in chosen], device=kinds.device)[owner]
-            stale = (grown(self._changed, self._entities)[other] > seen).nonzero().squeeze(1)
-            value[stale] = weigh(kinds[owner[stale]], other[stale], features[stale])
-            for part, values in zip(chosen, torch.split(value, sizes), strict=True):
-                part.value, part.version = values, self._version
+        other = _joined([part.mark for part in chosen])[:, 0].long()
+        features, value = _joined([part.features for part in chosen]), _joined([part.value for part in chosen])
+        if any(part.version < self._version for part in chosen):
+            seen = _joined([part.seen for part in chosen])
+            stale = (self._when_changed()[other] > seen).nonzero().squeeze(1)
+            slot = _joined([part.slot for part in chosen])[stale]
+            features[stale], value[stale] = describe(kinds[owner[stale]], slot)
+            seen[stale] = self._version
+            split = (torch.split(column, sizes) for column in (features, value, seen))
+            for part, part.features, part.value, part.seen in zip(chosen, *split, strict=True):
+                part.version = self._version
         return FarEnd(owner, other, features, value)
+
+    def _when_changed(self) -> Tensor:
+        assert self._changed is not None
+        self._changed = grown(self._changed, self._entities)
+        return self._changed
 
     def _at(self, time: int) -> _Moment:
         if self._moment.time != time:
             self._moment = _Moment(time)
         return self._moment
 
-    def _read_missing(
-        self,
-        parts: dict[int, _Part],
-        missing: list[int],
-        like: Tensor,
-        read: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]],
-        weigh: Callable[[Tensor, Tensor, Tensor], Tensor],
-    ) -> None:
-        if not missing:
-            return
+    def _find(self, missing: list[int], parts: dict[int, _Part], like: Tensor, find: Find, describe: Describe) -> None:
+        """Find and describe the slots of relations that were not asked about before."""
         kinds = torch.tensor(missing, device=like.device)
-        owner, other, features = read(kinds)
-        value = weigh(kinds[owner], other, features)
+        owner, slot, mark = find(kinds)
+        columns = (slot, mark, *describe(kinds[owner], slot), torch.full_like(slot, self._version))
         sizes = torch.bincount(owner, minlength=len(missing)).tolist()
-        columns = (torch.split(column, sizes) for column in (other, features, value))
-        for kind, theirs, known, worth in zip(missing, *columns, strict=True):
-            parts[kind] = _Part(theirs, known, worth, self._version)
+        split = (torch.split(column, sizes) for column in columns)
+        for kind, *theirs in zip(missing, *split, strict=True):
+            parts[kind] = _Part(*theirs, self._version)  # type: ignore[call-arg]
+
+    def _find_again(self, stale: list[int], parts: dict[int, _Part], like: Tensor, find: Find) -> None:
+        """The slots of relations as they are now; those with the same mark as before keep what is known of them."""
+        owner, slot, mark = find(torch.tensor(stale, device=like.device))
+        sizes = torch.bincount(owner, minlength=len(stale)).tolist()
+        for kind, slots, marks in zip(stale, torch.split(slot, sizes), torch.split(mark, sizes), strict=True):
+            before, n = parts[kind], min(slots.shape[0], parts[kind].slot.shape[0])
+            same = (marks[:n] == before.mark[:n]).all(1)  # a slot has its place for good, but for those of a tick
+            more = slots.shape[0] - n
+            features, value = (_fitted(column, n, more) for column in (before.features, before.value))
+            seen = torch.cat((torch.where(same, before.seen[:n], NEVER), slots.new_full((more,), NEVER)))
+            parts[kind] = _Part(slots, marks, features, value, seen, NEVER)
+
+
+def _fitted(column: Tensor, n: int, more: int) -> Tensor:
+    """The first n rows, and room for more."""
+    return torch.cat((column[:n], column.new_zeros(more, *column.shape[1:])))
+
+
+def _joined(columns: list[Tensor]) -> Tensor:
+    return columns[0] if len(columns) == 1 else torch.cat(columns)

@@ -219,6 +219,8 @@ class GraphState:
 
     def reserve_pages(self, table: str, pages: int) -> None:
         """Room for so many pages of a table; the new ones are empty."""
+        if pages * PAGE <= self.tensors[f"{table}_last"].shape[0]:
+            return
         for name, spec in self.layout.items():
             if spec.rows == table:
                 self.tensors[name] = grown(self.tensors[name], pages * PAGE, spec.fill)

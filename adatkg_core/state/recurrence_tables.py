@@ -65,6 +65,10 @@ class PagedTable:
     def read(self, state: TensorState, rows: Tensor, time: int) -> Slots:
         """All slots of each row [n], with ages and decayed counts as of `time`."""
         owner, slot = self.slots(state, rows)
+        return self.read_slots(state, owner, slot, time)
+
+    def read_slots(self, state: TensorState, owner: Tensor, slot: Tensor, time: int) -> Slots:
+        """Slots [M] of the rows `owner` [M], with ages and decayed counts as of `time`."""
         get = state.tensors
         last = get[f"{self.name}_last"][slot]
         age = (time - last).clamp(min=0).float()
@@ -78,6 +82,12 @@ class PagedTable:
             fast=get[f"{self.name}_fast"][slot] * torch.exp(-age / self.fast),
             slow=get[f"{self.name}_slow"][slot] * torch.exp(-age / self.slow),
         )
+
+    def marks(self, state: TensorState, slot: Tensor) -> Tensor:
+        """What tells whether slots [M] are as they were: the other end, the latest time and the count [M, 3]."""
+        get, name = state.tensors, self.name
+        columns = get[f"{name}_other"], get[f"{name}_last"], get[f"{name}_count"].view(torch.int32)
+        return torch.stack([column[slot] for column in columns], 1)
 
     def add(self, state: TensorState, rows: Tensor, relation: Tensor, other: Tensor, time: int) -> None:
         """Count one occurrence of (relation, other) in each row; repeats are summed first."""

@@ -37,6 +37,8 @@ class LiveTable:
         self._size = 0
         self._page = -1  # the next one when the tick began
         self._waiting, self._kept = _waiting(0, 0), _kept(0, 0)
+        self._arrays: TableRows | None = None
+        self._owners: tuple[torch.Tensor, ...] = ()  # tensors of which these are, one for each way to grow
 
     def restore_rows(self, rows: Wide) -> None:
         """Distinct rows as they were before the tick; `take` must follow with interactions of each."""
@@ -80,8 +82,12 @@ class LiveTable:
     def rows(self) -> TableRows:
         """The table's arrays, as long as the state's tensors do not grow."""
         get, name = self._state.tensors, self._table.name
-        found = [get[f"{name}_{part}"].numpy() for part in PARTS[: None if self._table.dated else DATED]]
-        return TableRows._make(found if self._table.dated else (*found, *UNDATED))
+        owners = get[f"{name}_fill"], get[f"{name}_last"]
+        if self._arrays is None or any(old is not new for old, new in zip(self._owners, owners, strict=True)):
+            found = [get[f"{name}_{part}"].numpy() for part in PARTS[: None if self._table.dated else DATED]]
+            self._arrays = TableRows._make(found if self._table.dated else (*found, *UNDATED))
+            self._owners = owners
+        return self._arrays
 
     @property
     def waiting(self) -> Waiting:

@@ -29,6 +29,7 @@ from adatkg_core.runtime import compiled
 PAGE = 16
 TICKS = 63
 SHIFT = 32  # bits of a key that are the other end
+BITS = 12  # of a key's hash, by which most slots are told from those that are looked for
 SEVERAL = 16  # slots to make room in from which on all are put into order at once
 
 
@@ -154,14 +155,16 @@ def _bump_known(
 ) -> NDArray[Any]:
     """Count what stands in the row already; returns which of the keys that is."""
     is_known = np.zeros(keys.size, np.bool_)
-    low, high = keys[0], keys[-1]
+    may_be = np.zeros(1 << BITS, np.bool_)
+    for key in keys:
+        may_be[_hashed(key)] = True
     for j in range(table.fill[row]):
         slot = _slot(table, row, j)
         key = (int(table.relation[slot]) << SHIFT) | int(table.other[slot])
-        if key < low or key > high:
+        if not may_be[_hashed(key)]:
             continue
         k = np.searchsorted(keys, key)
-        if keys[k] != key:
+        if k == keys.size or keys[k] != key:
             continue
         is_known[k] = True
         _keep(table, kept, row, slot)
@@ -196,6 +199,11 @@ def _make_room(table: TableRows, kept: Kept, row: int, keys: Wide, weights: Sing
             return
         lively[j] = np.inf
         _write(table, kept, row, _slot(table, row, j), keys[k], weights[k], time)
+
+
+@compiled
+def _hashed(key: int) -> int:
+    return (key ^ (key >> SHIFT) * 37) & ((1 << BITS) - 1)
 
 
 @compiled

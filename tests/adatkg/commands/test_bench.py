@@ -52,24 +52,6 @@ def figure(name: str, bound: str, limit: float, ok: bool) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("small")
-def test_a_module_that_tells_several_figures_runs_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
-) -> None:
-    folder = tmp_path / "benchmarks"
-    limits = json.loads((folder / "limits.json").read_text())
-    twin = {"module": "twins", "unit": "ratio", "bound": "max", "limit": 1.25}
-    (folder / "limits.json").write_text(json.dumps(limits | {"high": twin, "low": twin}))
-    telling = 'from .results import tell_all\nopen({!r}, "a").write("ran")\ntell_all({{"high": 2.0, "low": 1.0}})\n'
-    (folder / "twins.py").write_text(telling.format(str(tmp_path / "runs")))
-    code, out, _ = run(monkeypatch, capsys, "high", "low", "--json")
-    assert [(one["name"], one["value"], one["ok"]) for one in json.loads(out)["benchmarks"]] == [
-        ("high", 2.0, False),
-        ("low", 1.0, True),
-    ]
-    assert code == 1 and (tmp_path / "runs").read_text() == "ran"
-
-
-@pytest.mark.usefixtures("small")
 def test_figures_stand_beside_their_limits_and_one_that_fails_fails_all(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

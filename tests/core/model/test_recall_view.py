@@ -14,27 +14,28 @@ from tests.support.small_graph import engine_with_past
 class Table:
     """The far end of relation r has r entities, 10 r and those after it, worth what their activity is at the time.
 
-    It counts how often each relation is read, and how many values are weighed.
+    It notes which relations are read, and which slots described.
     """
 
     def __init__(self) -> None:
         self.activity = torch.arange(60.0)
+        self.counts = torch.arange(60) % 7
         self.read_kinds: list[int] = []
-        self.weighed = 0
+        self.described: list[int] = []
 
-    def read(self, kinds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def find(self, kinds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         self.read_kinds += kinds.tolist()
-        owner = torch.repeat_interleave(kinds)
-        other = torch.cat([torch.arange(10 * kind, 10 * kind + kind) for kind in kinds.tolist()])
-        return owner, other, other.unsqueeze(1).float()
+        slot = torch.cat([torch.arange(10 * kind, 10 * kind + kind) for kind in kinds.tolist()])
+        owner = torch.repeat_interleave(torch.arange(kinds.shape[0]), kinds)
+        return owner, slot, torch.stack((slot, self.counts[slot]), 1)
 
-    def weigh(self, kinds: Tensor, other: Tensor, features: Tensor) -> Tensor:
-        self.weighed += other.shape[0]
-        return kinds + self.activity[other] + features.squeeze(1)
+    def describe(self, kinds: Tensor, slot: Tensor) -> tuple[Tensor, Tensor]:
+        self.described += slot.tolist()
+        return self.counts[slot].unsqueeze(1).float(), kinds + self.activity[slot] + self.counts[slot]
 
     def ask(self, view: RecallView, kinds: list[int], time: int, name: str = "relation") -> list[tuple[float, ...]]:
         with torch.no_grad():
-            far = view.far_end(name, torch.tensor(kinds), time, self.read, self.weigh)
+            far = view.far_end(name, torch.tensor(kinds), time, self.find, self.describe)
         columns = (far.owner, far.other, far.features.squeeze(1), far.value)
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -53,23 +54,35 @@ def test_another_time_or_table_begins_with_nothing() -> None:
     assert table.read_kinds == [4, 4, 4]
 
 
-def test_after_a_change_only_its_relations_are_read_and_only_its_entities_weighed_again() -> None:
-    table, view = Table(), RecallView(60)
+def test_after_a_change_only_its_relations_are_read_and_only_what_has_changed_is_described_again() -> None:
+    table, view, later = Table(), RecallView(60), Table()
     table.ask(view, [2, 4, 5], 7)
-    table.activity = table.activity + torch.isin(torch.arange(60), torch.tensor([41, 52])) * 100.0
-    before = table.weighed
+    table.read_kinds, table.described = [], []
+    table.activity[[41, 52]] += 100.0
+    table.counts[20] += 1
+    later.activity, later.counts = table.activity, table.counts
     view.renew(torch.tensor([41, 52]), torch.tensor([2]))
-    assert table.ask(view, [5, 4, 2], 7) == table_with(table.activity).ask(RecallView(60), [5, 4, 2], 7)
-    assert table.read_kinds == [2, 4, 5, 2]
-    assert table.weighed - before == 2 + 2  # the relation that was read again, and the two entities
+    assert table.ask(view, [5, 4, 2], 7) == later.ask(RecallView(60), [5, 4, 2], 7)
+    assert table.read_kinds == [2]
+    assert sorted(table.described) == [20, 41, 52]
     table.ask(view, [2, 4, 5], 7)
-    assert table.weighed - before == 4
+    assert len(table.described) == 3
 
 
-def table_with(activity: Tensor) -> Table:
-    table = Table()
-    table.activity = activity
-    return table
+def test_slots_that_come_and_go_are_described_and_forgotten() -> None:
+    table, view = Table(), RecallView(60)
+    kept, shorter = table.find, slice(0, 3)
+    table.ask(view, [5], 7)
+
+    def find(kinds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        owner, slot, mark = kept(kinds)
+        return owner[shorter], slot[shorter], mark[shorter]
+
+    table.find = find  # type: ignore[method-assign]
+    for part in (slice(0, 3), slice(0, 5)):
+        shorter = part
+        view.renew(torch.tensor([7]), torch.tensor([5]))
+        assert table.ask(view, [5], 7) == table.ask(RecallView(60), [5], 7)
 
 
 def test_rows_are_computed_when_first_wanted_when_stale_and_when_they_belong_to_strangers() -> None:
