@@ -156,7 +156,8 @@ class PagedTable:
         self, state: TensorState, rows: Tensor, relation: Tensor, other: Tensor, weight: Tensor, time: int
     ) -> None:
         full, which = torch.unique(rows, return_inverse=True)
-        slots = self.slots(state, full)[1].view(-1, self.max_slots)
+        pages = state.tensors[f"{self.name}_pages"][full].long()  # [n, max_pages], all of them claimed
+        slots = (pages.unsqueeze(2) * PAGE + arange_like(PAGE, rows)).view(-1, self.max_slots)
         last = state.tensors[f"{self.name}_last"][slots]
         lively = state.tensors[f"{self.name}_slow"][slots] * torch.exp(-(time - last).float() / self.slow)
         lively = lively.masked_fill(last >= time, torch.inf)  # what this very commit wrote stays
