@@ -8,7 +8,7 @@ from html import escape
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 760, 380, 60, 48, 40, 110
 COLOURS = ("#6b7280", "#2563eb", "#d97706", "#059669")
-STEPS = 5
+STEPS, LINE = 5, 13
 
 
 def draw(
@@ -43,10 +43,14 @@ def draw(
         parts.append(
             f'<text x="{place(tick, low)[0]}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{said:,.0f}</text>'
         )
+    named_at: list[float] = []  # heights of the names so far, of which none covers another
     for (name, values), colour in zip(lines.items(), COLOURS, strict=False):
         points = [place(across_of(x), y) for x, y in zip(*values, strict=True)]
         path = " ".join(f"{x},{y}" for x, y in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         end_x, end_y = points[-1]
+        while any(abs(end_y - other) < LINE for other in named_at):
+            end_y = round(end_y + 1, 1)
+        named_at.append(end_y)
         parts.append(f'<text x="{end_x + 6}" y="{end_y + 4}" fill="{colour}">{escape(name)}</text>')
     return "\n".join([*parts, "</svg>", ""])

@@ -220,7 +220,8 @@ class Engine:
 
     def capture(self, since: ChangedRows | None = None) -> EngineCapture:
         """A snapshot of this moment, to be copied while the engine goes on: of all, or of what changed `since`."""
-        self._exclude_pending()
+        if self._pending.has_no_journal:
+            self._exclude_pending()
         state, pending = self.state.capture(since), self._pending.all().clone().cpu()
         meta = {"model": self.model.fingerprint(), "watermark": self.watermark, "visible": self._visible}
         return EngineCapture(state, pending, self.catalog.names, meta | {"relations": list(self.relations)})

@@ -31,6 +31,11 @@ class PendingFacts:
         self._live = _live_commit(model, state)
         self._is_live = False  # whether those included were taken in by it
 
+    @property
+    def has_no_journal(self) -> bool:
+        """Whether the state shows facts that nobody but `exclude` could take back."""
+        return self._included > 0 and self._is_live
+
     def all(self) -> Tensor:
         """All of them, [n, 3], whether or not the state shows them."""
         return self._facts[: self._count]
