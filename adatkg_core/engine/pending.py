@@ -60,7 +60,7 @@ class PendingFacts:
         if not self._included:
             self._is_live = self._live is not None and not self._state.is_captured
         if self._live is not None and self._is_live:
-            self._live.take(outside, time)
+            self._take_live(self._live, outside)
         else:
             self._commit_anew()
         self._included = self._count
@@ -92,6 +92,14 @@ class PendingFacts:
         """Go where the state has gone."""
         self._facts = self._facts.to(device)
         self._live = _live_commit(self._model, self._state)
+
+    def _take_live(self, live: LiveCommit, facts: Tensor) -> None:
+        try:
+            live.take(facts, self._time)
+        except BaseException:
+            live.undo()
+            self._included = 0
+            raise
 
     def _commit_anew(self) -> None:
         self.exclude()

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from adatkg_core.model.batch_norm import BatchNorm
+
 
 class ConvTransE(nn.Module):
     """Subject and relation vectors to the vector that the answer should resemble.
@@ -15,8 +17,8 @@ class ConvTransE(nn.Module):
 
     def __init__(self, dim: int, filters: int, kernel: int, dropout: float, *, rectified: bool) -> None:
         super().__init__()
-        self.norm_in, self.norm_maps = nn.BatchNorm1d(2), nn.BatchNorm1d(filters)
-        self.norm_out = nn.BatchNorm1d(dim) if rectified else None
+        self.norm_in, self.norm_maps = BatchNorm(2), BatchNorm(filters)
+        self.norm_out = BatchNorm(dim) if rectified else None
         self.maps = nn.Conv1d(2, filters, kernel, padding=kernel // 2)
         self.out = nn.Linear(filters * dim, dim)
         self.dropout, self.drop_maps = nn.Dropout(dropout), nn.Dropout1d(dropout)
@@ -55,17 +57,31 @@ class ConvTransE(nn.Module):
         [B, 2 * kernel, d] have in common, because it is linear in them."""
         norm, weight = self.norm_maps, self.maps.weight.flatten(1)
         flat = windows.transpose(0, 1).flatten(1)  # [2 * kernel, B * d]
-        count, centre = flat.shape[1], flat.mean(1, keepdim=True)
+        centre = flat.mean(1, keepdim=True)
         spread = flat - centre
+        size, shape = centre.new_tensor([flat.shape[1]]), (flat.shape[0], flat.shape[0])
+        own = torch.cat((size, centre.squeeze(1), (spread @ spread.T / flat.shape[1]).flatten()))
+        count, centre, covariance = _pooled(*torch.split(norm.of_all(own), [1, shape[0], shape[0] ** 2], 1))
         assert norm.running_mean is not None and norm.running_var is not None and norm.num_batches_tracked is not None
         assert norm.momentum is not None and self.maps.bias is not None
-        mean = weight @ centre.squeeze(1) + self.maps.bias
-        variance = ((weight @ (spread @ spread.T / count)) * weight).sum(1)
+        mean = weight @ centre + self.maps.bias
+        variance = ((weight @ covariance.view(shape)) * weight).sum(1)
         with torch.no_grad():
             norm.running_mean.lerp_(mean, norm.momentum)
             norm.running_var.lerp_(variance * (count / (count - 1)), norm.momentum)
             norm.num_batches_tracked += 1
         return mean, variance
+
+
+def _pooled(sizes: Tensor, means: Tensor, covariances: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Size [], mean [k] and flat covariance [k * k] of what several groups have together; of each [groups, …]."""
+    if sizes.shape[0] == 1:
+        return sizes.squeeze(), means[0], covariances[0]
+    count = sizes.sum()
+    mean = (sizes * means).sum(0) / count
+    away = means - mean
+    outer = (away.unsqueeze(2) * away.unsqueeze(1)).flatten(1)
+    return count, mean, (sizes * (covariances + outer)).sum(0) / count
 
 
 def _windows(pair: Tensor, kernel: int) -> Tensor:

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 
+from adatkg_core.model import BatchNorm
 from trainer.fit.world import ALONE, World
 
 
-class SharedBatchNorm(nn.BatchNorm1d):
+class SharedBatchNorm(BatchNorm):
     """As `nn.BatchNorm1d`, whose parameters and statistics it takes over; torch's own synchronised one wants a GPU."""
 
     def __init__(self, norm: nn.BatchNorm1d) -> None:
@@ -27,7 +28,7 @@ class SharedBatchNorm(nn.BatchNorm1d):
         within = [place for place in range(values.dim()) if place != 1]
         variance, mean = torch.var_mean(values, within, correction=0)
         own = torch.cat((values.new_tensor([values.numel() / channels]), mean, variance))
-        size, means, variances = torch.split(_of_all(own, self.world), [1, channels, channels], 1)  # [processes, …]
+        size, means, variances = torch.split(self.of_all(own), [1, channels, channels], 1)  # [processes, …]
         count = size.sum()
         mean = (size * means).sum(0) / count
         variance = (size * (variances + (means - mean).square())).sum(0) / count
@@ -36,6 +37,15 @@ class SharedBatchNorm(nn.BatchNorm1d):
         scale = self.weight * (variance + self.eps).rsqrt()
         normed: Tensor = values * scale.view(shape) + (self.bias - mean * scale).view(shape)
         return normed
+
+    def of_all(self, own: Tensor) -> Tensor:
+        """The vectors [k] of all processes, [processes, k], through which gradients find back to each."""
+        if self.world.size == 1:
+            return own.unsqueeze(0)
+        rows = own.new_zeros(self.world.size, own.shape[0])
+        rows = rows.index_copy(0, torch.tensor([self.world.rank], device=own.device), own[None])
+        everyone: Tensor = _AddUp.apply(rows, self.world)
+        return everyone
 
     @torch.no_grad()
     def _follow(self, mean: Tensor, variance: Tensor) -> None:
@@ -50,7 +60,7 @@ def share_batch_norms(model: nn.Module) -> None:
     """Put one in the place of every batch norm of a model."""
     for parent in [*model.modules()]:
         for name, child in parent.named_children():
-            if type(child) is nn.BatchNorm1d:
+            if isinstance(child, BatchNorm) and not isinstance(child, SharedBatchNorm):
                 setattr(parent, name, SharedBatchNorm(child))
 
 
@@ -59,15 +69,6 @@ def norm_over(model: nn.Module, world: World) -> None:
     for part in model.modules():
         if isinstance(part, SharedBatchNorm):
             part.world = world
-
-
-def _of_all(own: Tensor, world: World) -> Tensor:
-    """The vectors [k] of all processes, [processes, k], through which gradients find back to each."""
-    if world.size == 1:
-        return own.unsqueeze(0)
-    rows = own.new_zeros(world.size, own.shape[0])
-    everyone: Tensor = _AddUp.apply(rows.index_copy(0, torch.tensor([world.rank], device=own.device), own[None]), world)
-    return everyone
 
 
 class _AddUp(torch.autograd.Function):

@@ -580,13 +580,22 @@ def test_a_tick_out_of_range_is_refused() -> None:
     assert engine.watermark == NOW
 
 
-def test_a_commit_that_fails_leaves_the_state_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "last_step"),
+    [
+        ("default", "adatkg_core.engine.commit._count"),
+        ("recall-alone", "adatkg_core.engine.live_commit.live_commit.count_entities"),
+    ],
+)
+def test_a_commit_that_fails_leaves_the_state_as_it_was(
+    name: str, last_step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise MemoryError
 
-    engine, steady = engine_with_past(), engine_with_past()
+    engine, steady = engine_with_past(name), engine_with_past(name)
     with monkeypatch.context() as patch, pytest.raises(MemoryError):
-        patch.setattr("adatkg_core.engine.commit._count", fail)  # the last step of a commit
+        patch.setattr(last_step, fail)
         engine.predict([Query(s=KNOWN[0], r=RELATIONS[0], t=NOW + 1)])
     assert_same_snapshot(engine.snapshot(), steady.snapshot())
     assert_same_answers(
