@@ -16,6 +16,7 @@ from adatkg_core.clock import Clock
 from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.engine.admission import Admission, EntityLimit, Observed, object_to_query, object_to_tick
 from adatkg_core.engine.capture import EngineCapture
+from adatkg_core.engine.few_threads import threads_for
 from adatkg_core.engine.name_rows import empty_grouping, write_names
 from adatkg_core.engine.pending import PendingFacts
 from adatkg_core.engine.ranked_lists import chunk_size, chunks, exact_ranks, recurrent_lists, top_lists
@@ -152,8 +153,10 @@ class Engine:
                 time = query.t if self.watermark is None else max(query.t, self.watermark)
                 groups.setdefault(time, []).append(i)
         for time in sorted(groups):
+            visible = self._read(time)[1]
             for part in chunks(groups[time], queries, chunk_size(self.state.entities)):
-                some = self._answer([queries[i] for i in part], time, depth, heuristic)
+                with threads_for(len(part) * visible):
+                    some = self._answer([queries[i] for i in part], time, depth, heuristic)
                 for i, answer in zip(part, some, strict=True):
                     answers[i] = answer
         return [answer for answer in answers if answer is not None]
@@ -250,8 +253,6 @@ class Engine:
         self._pending.move(device)
         self.read_anew()
         self.device, self.encoder = device, encoder
-
-    # -- private ----------------------------------------------------------------------------------------------
 
     def _advance(self, time: int, known: int) -> None:
         if self.watermark is not None and time <= self.watermark:
