@@ -68,13 +68,17 @@ def main() -> None:
     """Measure what is asked for, and draw it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder of the results")
-    parser.add_argument("things", nargs="*", choices=GROWTH, default=list(GROWTH), help="what grows")
+    parser.add_argument(
+        "things", nargs="*", metavar="THING", help=f"what grows: {', '.join(GROWTH)}; all of it unless named"
+    )
     chosen = parser.parse_args()
+    if unknown := set(chosen.things) - GROWTH.keys():
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; choose from {', '.join(GROWTH)}")
     keep_freed_memory()
     torch.set_num_threads(1)
     file = chosen.out / "growth.json"
     results: dict[str, Any] = orjson.loads(file.read_bytes()) if file.is_file() else {}
-    for thing in chosen.things:
+    for thing in chosen.things or GROWTH:
         below, sizes, graph = GROWTH[thing]
         points = [_costs(graph(size)) for size in sizes]
         costs = {name: [round(point[name], 4) for point in points] for name in FIGURES}
