@@ -24,7 +24,7 @@ from adatkg_core.engine.snapshot import Snapshot
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Query, Ranking, Recurrent, Refusal
 from adatkg_core.model import AdaTKG, RecallView, View, keeps_counts, score_recurrency
-from adatkg_core.state import NAME_TENSORS, Catalog, ChangedRows, GraphState, Relations, both_sides
+from adatkg_core.state import NAME_TENSORS, Catalog, ChangedRows, GraphState, Relations
 from adatkg_core.text import TextEncoder
 
 
@@ -272,9 +272,8 @@ class Engine:
 
     def _renew(self, changed: Tensor) -> None:
         """What was read of the rows of these facts [n, 3] is read again."""
-        entity, relation, _ = both_sides(changed, self.state.n_relations)
         self._recalled.grow(self.state.entities)
-        self._recalled.renew(entity, torch.unique(relation))
+        self._recalled.renew(changed[:, [0, 2]].flatten())
         if self.model.config.model.enabled:
             self._view = None
 

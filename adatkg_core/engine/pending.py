@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class PendingFacts:
     """Facts of one time in the order of the log; `include` and `exclude` say whether the state shows them.
 
-    Where a `LiveCommit` fits, facts that come after a read are added to those that the state shows already; else, and
-    while the state is being copied, these are taken back first.
+    Where a `LiveCommit` fits, facts that come after a read are added to those that the state shows already; else these
+    are taken back first.
     """
 
     def __init__(self, model: AdaTKG, state: GraphState, facts: Tensor) -> None:
@@ -29,12 +29,11 @@ class PendingFacts:
         self._included = 0
         self._time = 0  # as of which those were included
         self._live = _live_commit(model, state)
-        self._is_live = False  # whether those included were taken in by it
 
     @property
     def has_no_journal(self) -> bool:
         """Whether the state shows facts that nobody but `exclude` could take back."""
-        return self._included > 0 and self._is_live
+        return self._included > 0 and self._live is not None
 
     def all(self) -> Tensor:
         """All of them, [n, 3], whether or not the state shows them."""
@@ -57,9 +56,7 @@ class PendingFacts:
         if outside.shape[0] == 0:
             return None
         self._time = time
-        if not self._included:
-            self._is_live = self._live is not None and not self._state.is_captured
-        if self._live is not None and self._is_live:
+        if self._live is not None:
             self._take_live(self._live, outside)
         else:
             self._commit_anew()
@@ -70,7 +67,7 @@ class PendingFacts:
         """Take the commit back, bitwise; the facts [n, 3] that the state no longer shows."""
         if not self._included:
             return None
-        if self._live is not None and self._is_live:
+        if self._live is not None:
             self._live.undo()
         else:
             self._state.rollback()
@@ -79,7 +76,7 @@ class PendingFacts:
 
     def settle(self) -> None:
         """Their commit stays, bitwise that of all of them at once, and nothing is pending any more."""
-        if self._included and self._live is not None and self._is_live:
+        if self._included and self._live is not None:
             if self._live.parts > 1:
                 self._live.undo()
                 self._live.take(self._facts[: self._included], self._time)

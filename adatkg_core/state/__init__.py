@@ -9,7 +9,7 @@ from adatkg_core.state.grouping import HEAD, Grouping
 from adatkg_core.state.interactions import both_sides
 from adatkg_core.state.recurrence_tables import PagedTable, Slots
 from adatkg_core.state.relations import Relations
-from adatkg_core.state.state_capture import StateCapture
+from adatkg_core.state.state_capture import Overwritten, StateCapture
 from adatkg_core.state.tensor_ops import distinct_places, group_mean, grown, ragged, rank_in_group
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "ChangedRows",
     "GraphState",
     "Grouping",
+    "Overwritten",
     "PagedTable",
     "Relations",
     "Slots",

@@ -5,17 +5,17 @@ Rows beyond the catalog's length hold no interactions, so an unknown name can be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
 from weakref import WeakSet
 
 import torch
 from torch import Tensor
 
 from adatkg_core.errors import InputError
-from adatkg_core.settings import Config, RecallConfig
+from adatkg_core.settings import Config
 from adatkg_core.state.changed_rows import ChangedRows
+from adatkg_core.state.layout import layout
 from adatkg_core.state.recurrence_tables import PAGE, PagedTable
 from adatkg_core.state.soundness import why_unsound
 from adatkg_core.state.state_capture import Overwritten, StateCapture
@@ -29,84 +29,11 @@ _MOST = 2**31  # pages of a table, and rows; what is stored as an index has 32 b
 Index = Any  # whatever indexes a tensor's first dimensions
 
 
-@dataclass(frozen=True)
-class Spec:
-    """One tensor of the state: `rows` says what its first dimension counts."""
+class TentativeWriter(Protocol):
+    """Writes what it may take back, by other means than `put`."""
 
-    rows: str  # "entity", "kin" (a group or role of names), "fixed", or the name of a table whose slots it holds
-    shape: tuple[int, ...]
-    dtype: torch.dtype = torch.float32
-    fill: float = 0
-
-    def used(self, entities: int, pages: Mapping[str, int]) -> tuple[int, ...]:
-        """How many rows are in use, as a leading part of the tensor's shape; none where `shape` is all of it."""
-        if self.rows == "fixed":
-            return ()
-        if self.rows == "kin":
-            return (entities + 1,)  # a name brings one new group and one new role at most, and one role is given
-        return (entities if self.rows == "entity" else pages[self.rows] * PAGE,)
-
-
-def layout(config: Config, text_dim: int, n_relations: int) -> dict[str, Spec]:
-    """Every tensor of the state by name, for a configuration."""
-    model, recall = config.model, config.recall
-    ring = (model.chain_capacity,)
-    specs = {
-        "text": Spec("entity", (text_dim,)),
-        "interactions": Spec("entity", (), torch.int64),
-        "updates": Spec("entity", (), torch.int64),
-        "last_time": Spec("entity", (), torch.int64),
-        "ring_relation": Spec("entity", ring, torch.int32),
-        "ring_other": Spec("entity", ring, torch.int32),
-        "ring_time": Spec("entity", ring, torch.int32),
-        "cluster": Spec("entity", (), torch.int64),
-    }
-    if model.memory != "none":
-        shape = (model.ring, model.dim) if model.memory == "attention" else (model.dim,)
-        specs["memory"] = Spec("entity", shape)
-    if model.prior:
-        specs["prototype_sum"] = Spec("fixed", (model.codes, model.dim))
-        specs["prototype_weight"] = Spec("fixed", (model.codes,))
-    if recall.enabled:
-        specs["activity_fast"] = Spec("entity", ())
-        specs["activity_slow"] = Spec("entity", ())
-        specs |= _table_layout("pair", "entity", (recall.pair_slots // PAGE,))
-        for name in ("relation", "newcomer"):
-            specs |= _table_layout(name, "fixed", (2 * n_relations, recall.relation_slots // PAGE))
-    if recall.enabled and recall.evidence:
-        specs |= _evidence_layout(recall, 2 * n_relations)
-    return specs
-
-
-def _evidence_layout(recall: RecallConfig, both: int) -> dict[str, Spec]:
-    specs = {
-        "group": Spec("entity", (), torch.int64, fill=-1),
-        "role": Spec("entity", (), torch.int64, fill=-1),
-        "row_length": Spec("entity", ()),
-        "followed": Spec("fixed", (both, both)),
-        **_dates("pair"),
-        **_table_layout("partner", "entity", (recall.partner_slots // PAGE,)),
-        **_dates("partner"),
-        **_table_layout("fact", "fixed", (both, recall.fact_slots // PAGE)),
-        **_table_layout("inside", "fixed", (both, recall.relation_slots // PAGE)),
-    }
-    for name in ("group", "role"):
-        specs |= _table_layout(f"{name}_fact", "kin", (recall.kin_slots // PAGE,))
-    return specs
-
-
-def _table_layout(name: str, rows: str, pages: tuple[int, ...]) -> dict[str, Spec]:
-    whole = {
-        f"{name}_pages": Spec(rows, pages, torch.int32, fill=-1),
-        f"{name}_fill": Spec(rows, pages[:-1], torch.int32),
-    }
-    integers = {f"{name}_{part}": Spec(name, (), torch.int32) for part in ("relation", "other", "last")}
-    return whole | integers | {f"{name}_{part}": Spec(name, ()) for part in ("count", "fast", "slow")}
-
-
-def _dates(name: str) -> dict[str, Spec]:
-    numbers = {f"{name}_{part}": Spec(name, (), torch.int32) for part in ("first", "times")}
-    return numbers | {f"{name}_ticks": Spec(name, (), torch.int64)}
+    def overwritten(self) -> Iterable[Overwritten]:
+        """What had been there, in copies."""
 
 
 class GraphState:
@@ -120,10 +47,12 @@ class GraphState:
         self.layout = layout(config, text_dim, n_relations)
         self.pages = {"pair": 0, "relation": 0, "newcomer": 0}
         self.pages |= {spec.rows: 0 for spec in self.layout.values() if spec.rows not in ("entity", "kin", "fixed")}
+        self.table_writes = dict.fromkeys(self.pages, 0)  # how often each table was written, by whatever means
         self.tensors: dict[str, Tensor] = {}
         for name, spec in self.layout.items():
             rows = () if spec.rows == "fixed" else (PAGE,)
             self.tensors[name] = torch.full((*rows, *spec.shape), spec.fill, dtype=spec.dtype, device=device)
+        self.tentative: TentativeWriter | None = None  # who has written and may still take it back
         self._journal: list[Overwritten] | None = None
         self._journal_pages: dict[str, int] = {}
         self._captures: WeakSet[StateCapture] = WeakSet()  # those under way
@@ -206,8 +135,11 @@ class GraphState:
                 self._journal.append(overwritten)
             for capture in self._captures:
                 capture.note(overwritten)
+        kind = self.layout[name].rows
         if self._changes is not None:
-            self._changes.note(self.layout[name].rows, index)
+            self._changes.note(kind, index)
+        if kind in self.table_writes:
+            self.table_writes[kind] += 1
         tensor[index] = values
 
     def claim_pages(self, table: str, count: int) -> int:
@@ -282,8 +214,16 @@ class GraphState:
         if self._changes is not None:
             self._changes.note(kind, rows)
 
+    def note_overwritten(self, overwritten: Iterable[Overwritten]) -> None:
+        """For captures under way: what had been where something was written by other means than `put`."""
+        for one in overwritten:
+            for capture in self._captures:
+                capture.note(one)
+
     def end_capture(self, capture: StateCapture) -> None:
         """Nothing that is overwritten from now on is for this one."""
+        if self.tentative is not None:
+            self.note_overwritten(self.tentative.overwritten())
         self._captures.discard(capture)
 
     def watch_changes(self) -> ChangedRows:
@@ -341,3 +281,4 @@ class GraphState:
             capture.lose()
         self._captures.clear()
         self._changes = None
+        self.table_writes = {name: count + 1 for name, count in self.table_writes.items()}

@@ -83,12 +83,6 @@ class PagedTable:
             slow=get[f"{self.name}_slow"][slot] * torch.exp(-age / self.slow),
         )
 
-    def marks(self, state: TensorState, slot: Tensor) -> Tensor:
-        """What tells whether slots [M] are as they were: the other end, the latest time and the count [M, 3]."""
-        get, name = state.tensors, self.name
-        columns = get[f"{name}_other"], get[f"{name}_last"], get[f"{name}_count"].view(torch.int32)
-        return torch.stack([column[slot] for column in columns], 1)
-
     def add(self, state: TensorState, rows: Tensor, relation: Tensor, other: Tensor, time: int) -> None:
         """Count one occurrence of (relation, other) in each row; repeats are summed first."""
         (rows, relation, other), count = unique_triples(rows, relation, other)

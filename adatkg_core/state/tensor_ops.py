@@ -5,6 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from adatkg_core.runtime import give_back_freed_memory
+
+LARGE = 32 << 20  # bytes of a tensor that grows, from which on those that have grown before it must not lie about
+
 
 def grown(tensor: Tensor, rows: int, fill: float = 0) -> Tensor:
     """The tensor with room for `rows` rows, its length doubled as often as needed."""
@@ -13,6 +17,8 @@ def grown(tensor: Tensor, rows: int, fill: float = 0) -> Tensor:
         length *= 2
     if length == tensor.shape[0]:
         return tensor
+    if tensor.nbytes >= LARGE:
+        give_back_freed_memory()
     larger = tensor.new_full((length, *tensor.shape[1:]), fill)
     larger[: tensor.shape[0]] = tensor
     return larger

@@ -13,7 +13,7 @@ from adatkg_core.storage.fitness import named_bundle, why_lacking, why_unfit
 from adatkg_core.storage.json_file import read_document, write_document
 from adatkg_core.storage.model_report import bundle_rows, describe_bundle, verdict_on
 from adatkg_core.storage.model_store import ModelStore
-from adatkg_core.storage.snapshot import LastEvent, Place, Saved, SavedIncrement, SnapshotStore, read_snapshot
+from adatkg_core.storage.snapshot import LastEvent, Place, Saved, SavedIncrement, SnapshotStore, Standing, read_snapshot
 
 __all__ = [
     "Bundle",
@@ -23,6 +23,7 @@ __all__ = [
     "Saved",
     "SavedIncrement",
     "SnapshotStore",
+    "Standing",
     "artifact_exists",
     "bundle_rows",
     "check_free",

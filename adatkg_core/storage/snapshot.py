@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -42,9 +42,9 @@ class LastEvent(NamedTuple):
     digest: str
 
 
-@dataclass(frozen=True)
-class Saved:
-    """A state, the bundle that made it, and what of the log is in it.
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """Whose a state is, the bundle that made it, and what of the log is in it.
 
     `offset` is that of the next event to apply, in the log whose id `log` is; empty: in any that begins
     anew. Facts up to the time `known_through` came from files: where the log brings them again, they are known already.
@@ -52,7 +52,6 @@ class Saved:
     `last` is the graph's last event in it, where that is known.
     """
 
-    snapshot: Snapshot
     graph: str
     version: str
     offset: int
@@ -65,26 +64,25 @@ class Saved:
     def place(self) -> Place:
         """Where it stands, and which bundle made it."""
         return self.offset, self.version
+
+    def standing(self) -> dict[str, Any]:
+        """The fields of this class, to make another one of the same standing."""
+        return {field.name: getattr(self, field.name) for field in fields(Standing)}
 
 
 @dataclass(frozen=True)
-class SavedIncrement:
-    """What changed of a state since the whole snapshot at the offset `base`; the rest is as in `Saved`."""
+class Saved(Standing):
+    """A whole state."""
+
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True)
+class SavedIncrement(Standing):
+    """What changed of a state since the whole snapshot at the offset `base`."""
 
     increment: Increment
     base: int
-    graph: str
-    version: str
-    offset: int
-    known_through: int | None = None
-    log: str = ""
-    origins: tuple[tuple[int, int], ...] = ()
-    last: LastEvent | None = None
-
-    @property
-    def place(self) -> Place:
-        """Where it stands, and which bundle made it."""
-        return self.offset, self.version
 
 
 def write_snapshot(url: str, saved: Saved) -> None:
@@ -189,12 +187,7 @@ def _name_of_base(url: str) -> str | None:
 
 
 def _described(saved: Saved | SavedIncrement) -> dict[str, Any]:
-    return {
-        "graph": saved.graph,
-        "version": saved.version,
-        "offset": saved.offset,
-        "known_through": saved.known_through,
-        "log": saved.log,
+    return saved.standing() | {
         "origins": [list(pair) for pair in saved.origins],
         "last": None if saved.last is None else list(saved.last),
     }
@@ -204,13 +197,13 @@ def _saved(meta: dict[str, Any], snapshot: Snapshot) -> Saved:
     known, last = meta["known_through"], meta.get("last")
     return Saved(
         snapshot,
-        str(meta["graph"]),
-        str(meta["version"]),
-        int(meta["offset"]),
-        None if known is None else int(known),
-        str(meta.get("log", "")),
-        tuple((int(partition), int(offset)) for partition, offset in meta.get("origins", ())),
-        None if last is None else LastEvent(int(last[0]), str(last[1])),
+        graph=str(meta["graph"]),
+        version=str(meta["version"]),
+        offset=int(meta["offset"]),
+        known_through=None if known is None else int(known),
+        log=str(meta.get("log", "")),
+        origins=tuple((int(partition), int(offset)) for partition, offset in meta.get("origins", ())),
+        last=None if last is None else LastEvent(int(last[0]), str(last[1])),
     )
 
 

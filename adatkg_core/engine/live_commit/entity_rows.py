@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from adatkg_core.engine.live_commit.cells import Decay, TableCells, cells_of, decay, table_cells
 from adatkg_core.engine.live_commit.layout import (
     NOBODY,
+    TOUCHED,
     EntityRows,
     Followed,
     Kept,
@@ -15,10 +19,12 @@ from adatkg_core.engine.live_commit.layout import (
     Waiting,
     Wide,
 )
+from adatkg_core.engine.live_commit.slots import PAGE, page_holds, slot_at
+from adatkg_core.evidence.compiled import Cells
 from adatkg_core.runtime import compiled
 
-PAGE = 16
-ONE, QUARTER = np.float32(1), np.float32(0.25)
+single: Any = np.float32
+ZERO, ONE, QUARTER = single(0), single(1), single(0.25)
 
 
 @compiled
@@ -114,18 +120,23 @@ def count_transitions(
 
     `table` [2R, 2R] is the state's; returns how many of its places are kept by now.
     """
+    fill, pages, seen = pair.fill, pair.pages, pair.other
     for i in range(entity.size):
-        for j in range(pair.fill[entity[i]]):
-            slot = int(pair.pages[entity[i], j // PAGE]) * PAGE + j % PAGE
-            if pair.other[slot] != other[i]:
+        filled = int(fill[entity[i]])
+        for page in range((filled + PAGE - 1) // PAGE):
+            start = int(pages[entity[i], page]) * PAGE
+            if not page_holds(cells_of(seen), start, other[i]):
                 continue
-            before, now = pair.relation[slot], relation[i]
-            if followed.often[before, now] == 0:
-                followed.was[before, now] = table[before, now]
-                followed.place[size, 0], followed.place[size, 1] = before, now
-                size += 1
-            followed.often[before, now] += 1
-            table[before, now] = followed.was[before, now] + np.float32(followed.often[before, now])
+            for slot in range(start, start + min(PAGE, filled - page * PAGE)):
+                if seen[slot] != other[i]:
+                    continue
+                before, now = pair.relation[slot], relation[i]
+                if followed.often[before, now] == 0:
+                    followed.was[before, now] = table[before, now]
+                    followed.place[size, 0], followed.place[size, 1] = before, now
+                    size += 1
+                followed.often[before, now] += 1
+                table[before, now] = followed.was[before, now] + np.float32(followed.often[before, now])
     return size
 
 
@@ -144,24 +155,47 @@ def measure_rows(
     partner: TableRows, kept: Kept, lengths: Single, rows: Wide, fill_before: Wide, time: int, slow: Single
 ) -> None:
     """The lengths of changed rows of partners, and of rows of the tick that a change of how rare one is reaches."""
-    for i in range(rows.size):
-        row = rows[i]
-        lengths[row] = _length(partner, row, time, slow)
-        if fill_before[i] == partner.fill[row]:
-            continue
-        for j in range(partner.fill[row]):  # who has `row` as a partner is one of its own: it was never full
-            near = partner.other[int(partner.pages[row, j // PAGE]) * PAGE + j % PAGE]
-            if kept.fill[near] != NOBODY:
-                lengths[near] = _length(partner, near, time, slow)
+    table, left, touched = table_cells(partner), decay(slow), cells_of(kept.fill)
+    most = kept.numbers[TOUCHED]
+    measured, length, found = np.empty(most, np.int64), np.empty(most, np.float32), 0  # each row once
+    terms = np.empty(PAGE, np.float32)
+    for row in rows:
+        found = _mark(lengths, measured, found, row)
+    i = 0
+    while i < found:
+        filled = table.fill[measured[i]]
+        spreads = found < most and i < rows.size and fill_before[i] != filled
+        total = ZERO
+        for position in range(0, filled, PAGE):
+            start, inside = slot_at(table, measured[i], position), min(PAGE, filled - position)
+            _weigh_page(table, start, time, left, cells_of(terms))
+            for k in range(inside):
+                total += terms[k]
+            if spreads:  # who has the row as a partner is one of its own: such a row was never full
+                for slot in range(start, start + inside):
+                    if touched[table.other[slot]] != NOBODY:
+                        found = _mark(lengths, measured, found, table.other[slot])
+        length[i] = np.sqrt(np.float64(total))
+        i += 1
+    for i in range(found):
+        lengths[measured[i]] = length[i]
 
 
 @compiled
-def _length(partner: TableRows, row: int, time: int, slow: Single) -> float:
-    total = np.float32(0)
-    for j in range(partner.fill[row]):
-        slot = int(partner.pages[row, j // PAGE]) * PAGE + j % PAGE
-        left = slow[min(max(int(time) - int(partner.last[slot]), 0), slow.size - 1)]
-        count = partner.slow[slot] * left
+def _weigh_page(table: TableCells, start: int, time: int, slow: Decay, terms: Cells[float]) -> None:
+    """What each slot of a page adds to the square of a length, also those that are not in use."""
+    for k in range(PAGE):
+        age = min(max(time - table.last[start + k], 0), slow.oldest)
+        count = table.slow[start + k] * slow.left[age]
         close = count / (ONE + QUARTER * count)
-        total += close * close * (ONE / (ONE + np.float32(partner.fill[partner.other[slot]])))
-    return np.float32(np.sqrt(np.float64(total)))  # type: ignore[return-value]
+        terms[k] = close * close * (ONE / (ONE + single(table.fill[table.other[start + k]])))
+
+
+@compiled
+def _mark(lengths: Single, measured: Wide, found: int, row: int) -> int:
+    """Have a row measured, whose length is below zero until all of them are."""
+    if lengths[row] < 0:
+        return found
+    lengths[row] = -ONE
+    measured[found] = row
+    return found + 1

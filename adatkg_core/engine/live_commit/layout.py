@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 Wide = NDArray[Any]  # of 64-bit whole numbers
 Narrow = NDArray[Any]  # of 32-bit whole numbers
+Short = NDArray[Any]  # of whole numbers that reach as far as a row has slots
 Single = NDArray[Any]  # of numbers in single precision
 NOBODY = -1
 PARTS = ("pages", "fill", "relation", "other", "last", "count", "fast", "slow", "first", "times", "ticks")
@@ -30,6 +31,20 @@ class TableRows(NamedTuple):
     ticks: Wide
 
 
+class Shortcuts(NamedTuple):
+    """What is derived from a table so that a row with many slots need not be looked through; it is never stored."""
+
+    buckets: Narrow  # [rows] pages of the row whose places are its buckets, 0 where it has no index
+    first: Short  # [slots] where in its row the first slot of a bucket stands, NOBODY in an empty one
+    following: Short  # [slots] where the next one of the same bucket stands
+    block: Narrow  # [rows] which of the bounds are a row's, NOBODY where it has none
+    least: Single  # [blocks, pages of a row] no slot of the page is less lively than that
+    as_of: Wide  # [blocks] at this time
+    used: Wide  # [1] blocks
+    lively: Single  # [pages of a row] room for the row in which room is made
+    found: Narrow  # [pages of a row] likewise
+
+
 class Waiting(NamedTuple):
     """Interactions of one tick in the order in which they came; those of a row are linked, the latest first."""
 
@@ -37,6 +52,9 @@ class Waiting(NamedTuple):
     relation: Wide
     other: Wide
     before: Wide  # the one before it of the same row
+    key: Wide  # room for the distinct ones of a row
+    weight: Single
+    position: Wide
     latest: Narrow  # [rows]
 
 
@@ -45,6 +63,7 @@ class Kept(NamedTuple):
 
     slot: Wide  # [I] no more slots than interactions are ever written
     before: Wide
+    position: Narrow  # in its row
     relation: Narrow
     other: Narrow
     last: Narrow

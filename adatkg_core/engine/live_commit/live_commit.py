@@ -8,6 +8,7 @@ however the facts arrived; only the numbers of new pages tell, and `settle` of t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +28,7 @@ from adatkg_core.engine.live_commit.layout import NOBODY, EntityRows, Followed, 
 from adatkg_core.engine.live_commit.live_table import LiveTable, left_after
 from adatkg_core.evidence import shares_left
 from adatkg_core.settings import Config, ModelConfig, RecallConfig
-from adatkg_core.state import GraphState, both_sides
+from adatkg_core.state import GraphState, Overwritten, both_sides
 
 ABSENT: Single = np.empty(0, np.float32)
 LONGEST = 100_000.0  # ticks that a count may take to fall; more would want too large a table of what is left
@@ -60,6 +61,7 @@ class LiveCommit:
     def take(self, facts: Tensor, time: int) -> None:
         """Further facts [n, 3] of the tick."""
         self.parts += 1
+        self._state.tentative = self
         entity, relation, other = (column.numpy() for column in both_sides(facts, self._state.n_relations))
         some = _Interactions(entity, relation, other, np.unique(entity))
         self._entities.restore(some.rows)
@@ -85,6 +87,16 @@ class LiveCommit:
             self._state.note_changed(rows, torch.from_numpy(table.written_rows()))
         self._end(restore=False)
 
+    def overwritten(self) -> Iterator[Overwritten]:
+        """What had been where the tick has written, for a copy of the state without it."""
+        for table in self._tables.values():
+            yield from table.overwritten()
+        yield from self._entities.overwritten()
+        place = torch.from_numpy(self._followed.place[: self._places].copy())
+        if self._places:
+            before, now = place.unbind(1)
+            yield "followed", (before, now), torch.from_numpy(self._followed.was)[before, now]
+
     def _take_evidence(self, some: _Interactions, nothing: Wide, time: int) -> None:
         get, tables = self._state.tensors, self._tables
         entity, relation, other = some.entity, some.relation, some.other
@@ -105,6 +117,9 @@ class LiveCommit:
         tables["inside"].take(relation[inside], role[entity[inside]], role[other[inside]], time)
 
     def _end(self, *, restore: bool) -> None:
+        if self.parts and self._state.is_captured:
+            self._state.note_overwritten(self.overwritten())
+        self._state.tentative = None
         for table in self._tables.values():
             table.undo() if restore else table.keep()
         self._entities.end(restore=restore)
@@ -151,6 +166,21 @@ class _EntityKeeper:
     def written(self) -> Wide:
         """The rows that the tick has changed."""
         return self._kept.entity[: self._count].copy()
+
+    def overwritten(self) -> Iterator[Overwritten]:
+        """What had been where the tick has written; of rings, which are long, only the places."""
+        before, now = self._kept.was, self.rows()
+        rows, rings = self.written(), ("ring_relation", "ring_other", "ring_time")
+        many = np.minimum(now.interactions[rows] - before.interactions[: rows.size], now.ring_time.shape[1])
+        kept = np.repeat(np.arange(rows.size), many)
+        since = np.arange(kept.size) - np.repeat(many.cumsum() - many, many)
+        column = (before.interactions[kept] + since) % now.ring_time.shape[1]
+        places = torch.from_numpy(rows[kept]), torch.from_numpy(column)
+        for name, was in zip(EntityRows._fields, before, strict=True):
+            if name in rings:
+                yield name, places, torch.from_numpy(was[kept, column])
+            elif was.size:
+                yield name, torch.from_numpy(rows), torch.from_numpy(was[: rows.size].copy())
 
     def end(self, *, restore: bool) -> None:
         """Forget the tick; with `restore` it had never been."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
 import torch
 
 from adatkg_core.engine.live_commit.layout import (
+    CLAIMED,
     DATED,
     FREE,
     NEXT_PAGE,
@@ -17,13 +19,14 @@ from adatkg_core.engine.live_commit.layout import (
     TOUCHED,
     USED,
     Kept,
+    Shortcuts,
     Single,
     TableRows,
     Waiting,
     Wide,
 )
 from adatkg_core.engine.live_commit.table_rows import count_rows, forget_all, restore_all, restore_rows
-from adatkg_core.state import GraphState, PagedTable
+from adatkg_core.state import GraphState, Overwritten, PagedTable
 
 UNDATED = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))
 SPANS_UNTIL_ZERO = 105  # exp(-105) is zero in single precision
@@ -37,13 +40,15 @@ class LiveTable:
         self._size = 0
         self._page = -1  # the next one when the tick began
         self._waiting, self._kept = _waiting(0, 0), _kept(0, 0)
+        self._shortcuts = self._no_shortcuts(0, 0)
+        self._writes = state.table_writes[table.name]  # how often the table had been written when they were right
         self._arrays: TableRows | None = None
         self._owners: tuple[torch.Tensor, ...] = ()  # tensors of which these are, one for each way to grow
 
     def restore_rows(self, rows: Wide) -> None:
         """Distinct rows as they were before the tick; `take` must follow with interactions of each."""
         self._reserve(0)
-        restore_rows(self.rows(), self._kept, rows)
+        restore_rows(self.rows(), self._shortcuts, self._kept, rows)
 
     def take(self, row: Wide, relation: Wide, other: Wide, time: int) -> None:
         """Further interactions of the tick."""
@@ -55,13 +60,13 @@ class LiveTable:
         self._waiting.other[start:end] = other
         self._size = end
         fast, slow = left_after(self._table.fast), left_after(self._table.slow)
-        count_rows(self.rows(), self._waiting, self._kept, start, end, time, fast, slow)
+        count_rows(self.rows(), self._shortcuts, self._waiting, self._kept, start, end, time, fast, slow)
         self._state.pages[self._table.name] = int(self._kept.numbers[NEXT_PAGE])
 
     def undo(self) -> None:
         """The table is what it was before the tick."""
         if self._size:
-            restore_all(self.rows(), self._waiting, self._kept, self._size, self._page)
+            restore_all(self.rows(), self._shortcuts, self._waiting, self._kept, self._size, self._page)
             self._state.pages[self._table.name] = self._page
         self._size = 0
 
@@ -78,6 +83,19 @@ class LiveTable:
     def written_slots(self) -> Wide:
         """At least the slots that it has changed."""
         return self._kept.slot[: self._kept.numbers[USED] if self._size else 0].copy()
+
+    def overwritten(self) -> Iterator[Overwritten]:
+        """What had been where the tick has written."""
+        if self._size == 0:
+            return
+        name, kept = self._table.name, self._kept
+        used, claimed = kept.numbers[USED], kept.claimed[: kept.numbers[CLAIMED]].T.copy()
+        slot, rows = torch.from_numpy(self.written_slots()), self.written_rows()
+        for part, before in zip(PARTS[2 : None if self._table.dated else DATED], kept[3:], strict=False):
+            yield f"{name}_{part}", slot, torch.from_numpy(before[:used].copy())
+        yield f"{name}_fill", torch.from_numpy(rows), torch.from_numpy(kept.fill[rows])
+        pages = torch.from_numpy(claimed).unbind()
+        yield f"{name}_pages", pages, torch.full_like(pages[0], NOBODY, dtype=torch.int32)
 
     def rows(self) -> TableRows:
         """The table's arrays, as long as the state's tensors do not grow."""
@@ -104,12 +122,38 @@ class LiveTable:
         state, name = self._state, self._table.name
         if self._size == 0:
             self._page = self._kept.numbers[NEXT_PAGE] = state.pages[name]
+            if self._writes != state.table_writes[name]:  # somebody else has written
+                self._shortcuts.buckets.fill(0)
+                self._shortcuts.block.fill(NOBODY)
+                self._shortcuts.used[0] = 0
+            state.table_writes[name] += 1
+            self._writes = state.table_writes[name]
         state.reserve_pages(name, int(self._kept.numbers[NEXT_PAGE]) + more)
         rows, size = state.tensors[f"{name}_fill"].shape[0], self._size + more
         if rows > self._kept.fill.size or size > self._waiting.row.size:
             rows, size = max(rows, self._kept.fill.size), max(2 * self._waiting.row.size, size, 64)
             self._waiting = Waiting._make(map(_grown, self._waiting, _waiting(rows, size)))
             self._kept = Kept._make(map(_grown, self._kept, _kept(rows, size)))
+        slots = state.tensors[f"{name}_last"].shape[0]
+        if rows > self._shortcuts.block.size or slots > self._shortcuts.first.size:
+            larger = self._no_shortcuts(self._kept.fill.size, slots)
+            self._shortcuts = Shortcuts._make(map(_grown, self._shortcuts, larger))
+
+    def _no_shortcuts(self, rows: int, slots: int) -> Shortcuts:
+        """Room for those of so many rows and slots; a row that has bounds is full, so there are few such rows."""
+        short = np.int16 if self._table.max_slots <= np.iinfo(np.int16).max else np.int32
+        blocks = slots // self._table.max_slots + 1
+        return Shortcuts(
+            buckets=np.zeros(rows, np.int32),
+            first=np.empty(slots, short),
+            following=np.empty(slots, short),
+            block=np.full(rows, NOBODY, np.int32),
+            least=np.empty((blocks, self._table.max_pages), np.float32),
+            as_of=np.empty(blocks, np.int64),
+            used=np.zeros(1, np.int64),
+            lively=np.empty(self._table.max_pages, np.float32),
+            found=np.empty(self._table.max_pages, np.int32),
+        )
 
 
 def _grown(before: Wide, larger: Wide) -> Wide:
@@ -120,12 +164,13 @@ def _grown(before: Wide, larger: Wide) -> Wide:
 
 def _waiting(rows: int, size: int) -> Waiting:
     columns = (np.empty(size, np.int64) for _ in range(4))
-    return Waiting._make((*columns, np.full(rows, NOBODY, np.int32)))
+    room = np.empty(size, np.int64), np.empty(size, np.float32), np.empty(size, np.int64)
+    return Waiting._make((*columns, *room, np.full(rows, NOBODY, np.int32)))
 
 
 def _kept(rows: int, size: int) -> Kept:
     wide = (np.empty(size, np.int64) for _ in range(2))
-    narrow = (np.empty(size, np.int32) for _ in range(3))
+    narrow = (np.empty(size, np.int32) for _ in range(4))
     single = (np.empty(size, np.float32) for _ in range(3))
     dated = (np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int64))
     by_row = (np.full(rows, NOBODY, np.int32) for _ in range(2))

@@ -76,7 +76,7 @@ def url() -> Iterator[str]:
 
 
 def saved(offset: int) -> Saved:
-    return Saved(engine_with_past().snapshot(), "g", "v1", offset, log="log-1")
+    return Saved(engine_with_past().snapshot(), graph="g", version="v1", offset=offset, log="log-1")
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: type(problem).__name__)

@@ -6,6 +6,7 @@ import posixpath
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
@@ -47,12 +48,13 @@ class Writer:
         self.states[self.offset] = self.engine.snapshot()
         if whole or self._base is None:
             self._base = self.offset, self.engine.state.watch_changes()
-            return self.store.save(Saved(self.engine.snapshot(), "g", "v1", self.offset, None, "log-1"))
+            return self.store.save(Saved(self.engine.snapshot(), **self._standing()))
         capture = self.engine.capture(self._base[1])
         capture.state.finish()
-        return self.store.save(
-            SavedIncrement(capture.increment(), self._base[0], "g", "v1", self.offset, None, "log-1")
-        )
+        return self.store.save(SavedIncrement(capture.increment(), self._base[0], **self._standing()))
+
+    def _standing(self) -> dict[str, Any]:
+        return {"graph": "g", "version": "v1", "offset": self.offset, "log": "log-1"}
 
     def found(self) -> list[int]:
         """The offsets of what can be read, all of which is as it was when it was saved."""

@@ -36,7 +36,9 @@ def bundle(version: str) -> Bundle:
 
 
 def saved(offset: int, version: str = "v1") -> Saved:
-    return Saved(engine_with_past().snapshot(), GRAPH, version, offset, known_through=7, log="log-1")
+    return Saved(
+        engine_with_past().snapshot(), graph=GRAPH, version=version, offset=offset, known_through=7, log="log-1"
+    )
 
 
 def test_what_was_put_is_there_and_answers_once_it_is_present(url: str) -> None:
