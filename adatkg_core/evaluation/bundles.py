@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from adatkg_core.datasets import Dataset, Split, aligned, by_first_appearance
+from adatkg_core.datasets import Dataset, Split, aligned, by_first_appearance, without_later
 from adatkg_core.engine import Engine
 from adatkg_core.errors import InputError
 from adatkg_core.evaluation.causality import CausalityCheck
@@ -33,6 +33,7 @@ class How:
     without_memory: bool = False  # every gate is zero when it is read
     check: int = 0  # queries whose causality is checked
     seed: int = 0  # of their choice
+    last: int | None = None  # the tick up to which queries are asked, where that is not the end of the split
 
     def described(self) -> dict[str, Any]:
         """What stands beside the figures."""
@@ -59,7 +60,8 @@ def evaluate_bundle(
     """
     if how.check and how.protocol == "snapshot":
         raise InputError("causality is a promise of the streaming protocol: in a snapshot queries see each other")
-    data, names = _numbered(bundle, dataset, how.candidates)
+    measured = dataset if how.last is None else without_later(dataset, how.last)
+    data, names = _numbered(bundle, measured, how.candidates)
     bundle.model.reads_memory = not how.without_memory
     try:
         engine = _engine(bundle, names, encoder)
@@ -73,6 +75,8 @@ def evaluate_bundle(
             if watch is not None:
                 watch(data, one, strata)
         result = how.described()
+        if how.last is not None:
+            result |= {"to": how.last, "share_of_split": round(total / (2 * len(dataset.split(how.split))), 4)}
         result |= {"encoder": bundle.model.config.model.encoder, "bundle": bundle.version}
         result |= figures.result()
         result["queries_per_second"] = round(total / (time.perf_counter() - began), 1)

@@ -15,6 +15,7 @@ from adatkg_core.engine import CHUNK, Engine
 from adatkg_core.errors import InputError
 from adatkg_core.metrics import Ranks, SliceIndex, TimeFilter, rank_targets
 from adatkg_core.model import Recurrency, score_snapshot
+from adatkg_core.runtime import ScatteredMemory
 from adatkg_core.settings import Protocol
 from adatkg_core.state import both_sides
 
@@ -75,7 +76,7 @@ def measure(
     known = TimeFilter(dataset.facts, dataset.n_relations, engine.device)
     index = SliceIndex(dataset.facts, dataset.split("train"), dataset.n_entities, engine.device)
     heuristic = Recurrency(dataset.n_relations, engine.device) if baseline else None
-    number = -1
+    number, memory = -1, ScatteredMemory()
     for time, rows in facts_by_time(dataset.facts):
         if time > last:
             return
@@ -93,6 +94,7 @@ def measure(
             progress(2 * len(facts))
         engine.register(newcomers)
         engine.observe_rows(facts, present)
+        memory.give_back()
         if heuristic is not None:
             heuristic.observe(facts[:, :3], time)
 

@@ -8,10 +8,16 @@ is the same wherever in a batch an element stands, so that a batch cannot tip a 
 from adatkg_core.evidence.all_families import (
     FEATURES,
     Gathered,
+    activity_features,
+    alike_sums,
     compile_evidence,
+    count_recurrence,
     gather_evidence,
+    keep_far_end,
     observe_evidence,
+    own_features,
 )
+from adatkg_core.evidence.own_sources import Neighbours, OwnSources
 from adatkg_core.evidence.questions import Questions, shares_left
 from adatkg_core.evidence.transitions import FEATURES as TRANSITION_FEATURES
 from adatkg_core.evidence.transitions import follow, lift_of, totals_of
@@ -20,12 +26,19 @@ __all__ = [
     "FEATURES",
     "TRANSITION_FEATURES",
     "Gathered",
+    "Neighbours",
+    "OwnSources",
     "Questions",
+    "activity_features",
+    "alike_sums",
     "compile_evidence",
+    "count_recurrence",
     "follow",
     "gather_evidence",
+    "keep_far_end",
     "lift_of",
     "observe_evidence",
+    "own_features",
     "shares_left",
     "totals_of",
 ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from adatkg_core.evidence import name_groups, transitions, two_hops, windows
+from adatkg_core.evidence.own_sources import Neighbours, OwnSources
 from adatkg_core.evidence.questions import Questions
 from adatkg_core.state import GraphState, distinct_places, rank_in_group
 
@@ -19,6 +21,10 @@ def observe_evidence(state: GraphState, entity: Tensor, relation: Tensor, other:
     transitions.observe(state, entity, relation, other)
     two_hops.observe(state, entity, relation, other, time)
     name_groups.observe(state, entity, relation, other, time)
+
+
+if TYPE_CHECKING:
+    from adatkg_core.evidence.compiled import KeptFarEnd
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,45 @@ def gather_evidence(state: GraphState, questions: Questions, most: int) -> Gathe
     from adatkg_core.evidence.compiled import gather  # not at the top: numba takes half a second
 
     return Gathered(*gather(state, questions, most))
+
+
+def own_features(
+    state: GraphState, questions: Questions, place: Tensor, entry: Tensor, wider: Tensor | None, known: OwnSources
+) -> Tensor:
+    """What subjects did with the candidates at places [U], and what else is known of both, in one pass on a CPU."""
+    from adatkg_core.evidence.compiled import own_features as compiled_pass
+
+    return compiled_pass(state, questions, place, entry, wider, known)
+
+
+def activity_features(state: GraphState, rows: Tensor, time: int) -> Tensor:
+    """How busy entities [n] are as of a time [n, 4], on a CPU."""
+    from adatkg_core.evidence.compiled import activity_features as compiled_pass
+
+    return compiled_pass(state, rows, time)
+
+
+def alike_sums(state: GraphState, read: Neighbours, time: int, n: int) -> tuple[Tensor, Tensor]:
+    """What neighbours did: places query * n + candidate [U], and the logarithms of sums [U, …], on a CPU."""
+    from adatkg_core.evidence.compiled import alike_sums as compiled_pass
+
+    return compiled_pass(state, read, time, n)
+
+
+def keep_far_end() -> KeptFarEnd:
+    """Nothing known yet of the slots of a table of relations."""
+    from adatkg_core.evidence.compiled import KeptFarEnd
+
+    return KeptFarEnd()
+
+
+def count_recurrence(
+    state: GraphState, subject: Tensor, relation: Tensor, time: int, n: int, same_pair: float, same_relation: float
+) -> Tensor:
+    """Queries [B] -> scores [B, n] by counts alone, of a state on a CPU."""
+    from adatkg_core.evidence.compiled import count_recurrence as compiled_pass
+
+    return compiled_pass(state, subject, relation, time, n, same_pair, same_relation)
 
 
 def compile_evidence() -> None:

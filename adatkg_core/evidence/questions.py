@@ -25,8 +25,10 @@ class Questions:
     @classmethod
     def of(cls, subject: Tensor, relation: Tensor, time: int, n: int) -> Questions:
         """With the distinct relations found."""
+        if relation.shape[0] == 1:  # asked alone
+            return cls(subject, relation, relation, torch.zeros_like(relation), time, n)
         kinds, kind = torch.unique(relation, return_inverse=True)
-        return cls(subject, relation, kinds, kind, time, n)
+        return cls(subject.contiguous(), relation.contiguous(), kinds, kind, time, n)  # compiled code goes by addresses
 
 
 def decayed(stored: Tensor, last: Tensor, time: int, span: float) -> Tensor:

@@ -14,19 +14,19 @@ and for a subject of few interactions
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from adatkg_core.evidence import FEATURES as EVIDENCE_FEATURES
-from adatkg_core.evidence import TRANSITION_FEATURES, Gathered, Questions, follow, gather_evidence, lift_of, totals_of
+from adatkg_core.evidence import TRANSITION_FEATURES, Neighbours, Questions, activity_features, alike_sums
+from adatkg_core.model.alike import alike_by_tensors
+from adatkg_core.model.own_rows import is_compiled, own_rows
+from adatkg_core.model.recall_context import BASE_FEATURES, Context, Planes, counted
 from adatkg_core.model.recall_view import FarEnd, Index, RecallView
 from adatkg_core.settings import RecallConfig
-from adatkg_core.state import GraphState, PagedTable, Slots, distinct_places
+from adatkg_core.state import GraphState, PagedTable
 
-BASE_FEATURES = 5  # what is known of a slot: seen, counts, recency
 ACTIVITY_FEATURES = 4
 OWN_FEATURES = BASE_FEATURES + 6
 ALIKE_FEATURES = 7
@@ -69,9 +69,9 @@ class Recall(nn.Module):
         embedded = self.relation(kinds)
         far = self._far_end(state, state.relation_table, view, questions, activity, self.base)
         base = _spread(far, self.wants(embedded), lively)
-        planes = _Planes.of(far, kinds.shape[0], n)
+        planes = Planes(far, kinds.shape[0], n)
         warmth = torch.log1p(state.tensors["interactions"][subject].float())
-        context = _Context(relation, kind, embedded, self._affinity(kinds), planes, activity, warmth, n)
+        context = Context(relation, kind, embedded, self.similarity, self._affinity(kinds), planes, activity, warmth, n)
         place, value = self._own(state, view, questions, context)
         named = self.names(state.tensors["text"], view, subject, embedded[kind], warmth, n)
         scores: Tensor = (base[kind] + named).reshape(-1).index_add(0, place, value).view(-1, n)
@@ -84,6 +84,10 @@ class Recall(nn.Module):
 
     def _activity(self, state: GraphState, rows: Index, time: int) -> tuple[Tensor, Tensor]:
         """How busy entities are as of a time [n, ACTIVITY_FEATURES], and what relations may want of that [n, …]."""
+        if is_compiled(state):
+            which = torch.arange(rows.start, rows.stop, device=state.device) if isinstance(rows, slice) else rows
+            activity = activity_features(state, which, time)
+            return activity, self.activity(activity)
         get = state.tensors
         interactions = get["interactions"][rows]
         age = (time - get["last_time"][rows]).clamp(min=0).float()
@@ -109,57 +113,22 @@ class Recall(nn.Module):
     ) -> FarEnd:
         """Whom a table has seen at the far end of the relations asked, and what that is worth."""
 
-        def find(kinds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            owner, slot = table.slots(state, kinds)
-            return owner, slot, table.marks(state, slot)
-
-        def describe(kind: Tensor, slot: Tensor) -> tuple[Tensor, Tensor]:
-            slots = table.read_slots(state, kind, slot, questions.time)
-            features = torch.stack(_counted(slots), 1)
-            known = torch.cat((features, activity[slots.other], self.relation(kind)), 1)
-            return features, weigh(known).squeeze(1)
-
-        return view.far_end(table.name, questions.kinds, questions.time, find, describe)
+        if is_compiled(state):
+            kept, known = view.far_end(table.name, questions.time), (activity, self.relation.weight)
+            return FarEnd(*kept.read(state, table.name, questions, weigh, known, view.changes()))
+        slots = table.read(state, questions.kinds, questions.time)
+        features, kind = torch.stack(counted(slots), 1), questions.kinds[slots.owner]
+        described = torch.cat((features, activity[slots.other], self.relation(kind)), 1)
+        return FarEnd(slots.owner, slots.other, features, weigh(described).squeeze(1))
 
     def _own(
-        self, state: GraphState, view: RecallView, questions: Questions, context: _Context
+        self, state: GraphState, view: RecallView, questions: Questions, context: Context
     ) -> tuple[Tensor, Tensor]:
-        slots = state.pair_table.read(state, questions.subject, questions.time)
-        asked = context.relation[slots.owner]
-        exact = (slots.relation == asked).float()
-        gathered = gather_evidence(state, questions, self.config.proposals) if self.config.evidence else None
-        if gathered is None:
-            seen = slots.owner * context.n + slots.other
-            place, number = distinct_places(seen, questions.subject.shape[0] * context.n)
-            entry = number[seen]
-        else:
-            place, entry = gathered.place, gathered.entry
-        lively = torch.stack((slots.fast, slots.slow), 1)  # [M, 2]
-        near = self.similarity[asked, slots.relation].unsqueeze(1)
-        affinity = context.affinity[context.kind[slots.owner], slots.relation]  # [M, heads]
-        exactly = torch.stack(_counted(slots), 1) * exact.unsqueeze(1)  # one slot at most, so a sum is a copy
-        # How long what another relation says holds: by slow counts, by fast ones, and by the age of its latest fact.
-        kernels = (slots.slow, slots.fast, 1 / (1 + slots.age))[: 2 if gathered is None else 3]
-        told = [affinity * kernel.unsqueeze(1) for kernel in kernels]
-        columns = torch.cat((exactly, slots.count.unsqueeze(1), lively, near * lively, *told), 1)
-        total = columns.new_zeros(place.shape[0], columns.shape[1]).index_add(0, entry, columns)
-        latest = columns.new_zeros(place.shape[0]).scatter_reduce(0, entry, 1 / (1 + slots.age), "amax")
-        exact_part, rest = total[:, :BASE_FEATURES], torch.log1p(total[:, BASE_FEATURES:])
-        wider = () if gathered is None else self._wider(state, view, questions, gathered, slots)
-        features = torch.cat((exact_part, rest, latest.unsqueeze(1), *wider, context.of(place)), 1)
+        place, features = own_rows(state, view, questions, context)
         return place, self.own(features).squeeze(1)
 
-    def _wider(
-        self, state: GraphState, view: RecallView, questions: Questions, gathered: Gathered, slots: Slots
-    ) -> tuple[Tensor, Tensor]:
-        """The wider evidence in rows, and what the relations seen there say about the one asked."""
-        with torch.no_grad():
-            totals = view.once("followed", lambda: totals_of(state))
-            lift = lift_of(state, questions.kinds, totals)[questions.kind[slots.owner], slots.relation]
-            return gathered.features, follow(lift, slots, gathered.entry, gathered.place.shape[0])
-
     def _cold(
-        self, state: GraphState, subject: Tensor, time: int, context: _Context, cold: Tensor, newcomer: Tensor
+        self, state: GraphState, subject: Tensor, time: int, context: Context, cold: Tensor, newcomer: Tensor
     ) -> Tensor:
         """What is added for the queries `cold` [C], whose subjects have few interactions: [C, n]."""
         names, which = torch.unique(subject[cold], return_inverse=True)
@@ -169,21 +138,10 @@ class Recall(nn.Module):
         scores = newcomer[kind]
 
         neighbour, weight = nearest_names(state, names, near[:, : state.entities], self.config.neighbours)  # [D, k]
-        row, alike = neighbour[which].reshape(-1), weight[which].reshape(-1)
-        reader = torch.arange(cold.shape[0], device=cold.device).repeat_interleave(neighbour.shape[1])
-        slots = state.pair_table.read(state, row, time)
-        reader, alike = reader[slots.owner], alike[slots.owner]
-        asked = context.relation[cold][reader]
-        exact = (slots.relation == asked).float()
-        mass = alike.pow(3) * slots.slow
-        sharp = alike.pow(12) * slots.slow
-        related = self.similarity[asked, slots.relation] * mass
-        sums = (exact * mass, related, mass, alike.pow(3) * slots.fast, exact * sharp, sharp)
-        affinity = context.affinity[kind[reader], slots.relation] * mass.unsqueeze(1)
-        columns = torch.cat((torch.stack(sums, 1), affinity), 1)
-        place, number = distinct_places(reader * context.n + slots.other, cold.shape[0] * context.n)
-        entry = number[reader * context.n + slots.other]
-        total = torch.log1p(columns.new_zeros(place.shape[0], columns.shape[1]).index_add(0, entry, columns))
+        read = Neighbours(
+            neighbour[which], weight[which], context.relation[cold], kind, self.similarity, context.affinity
+        )
+        place, total = (alike_sums if is_compiled(state) else alike_by_tensors)(state, read, time, context.n)
         similar = near[which[place // context.n], place % context.n].unsqueeze(1)
         known = context.of(cold[place // context.n] * context.n + place % context.n)
         value = self.alike(torch.cat((total, similar, known), 1)).squeeze(1)
@@ -234,55 +192,6 @@ class ByteDropout(nn.Module):
         return values * ((drawn >= self.below) * (256 / (256 - self.below)))
 
 
-@dataclass(frozen=True)
-class _Planes:
-    """Features of flat places relation * n + candidate, of which few have any."""
-
-    place: Tensor  # [M] those that have
-    number: Tensor  # [Q * n] at these places which of the M it is, elsewhere whatever the memory held
-    features: Tensor  # [M, BASE_FEATURES]
-
-    @classmethod
-    def of(cls, far: FarEnd, kinds: int, n: int) -> _Planes:
-        place = far.owner * n + far.other
-        number = place.new_empty(kinds * n, dtype=torch.int32)
-        number[place] = torch.arange(place.shape[0], dtype=torch.int32, device=place.device)
-        return cls(place, number, far.features)
-
-    def at(self, place: Tensor) -> Tensor:
-        """Features [U, BASE_FEATURES] at places [U], zero where there are none."""
-        if self.place.shape[0] == 0:
-            return self.features.new_zeros(place.shape[0], BASE_FEATURES)
-        found = self.number[place].long().clamp(0, self.place.shape[0] - 1)
-        return self.features[found] * (self.place[found] == place).unsqueeze(1)
-
-
-@dataclass(frozen=True)
-class _Context:
-    """What every term knows about a query and a candidate besides its own counts."""
-
-    relation: Tensor  # [B]
-    kind: Tensor  # [B] place of the relation among the Q distinct ones
-    embedded: Tensor  # [Q, relation_dim]
-    affinity: Tensor  # [Q, 2R, heads]
-    planes: _Planes  # what is known of (relation, candidate)
-    activity: Tensor  # [n, ACTIVITY_FEATURES]
-    warmth: Tensor  # [B] log interactions of the subject
-    n: int
-
-    def of(self, place: Tensor) -> Tensor:
-        """Features of the entries at flat places query * n + candidate, [U, …]."""
-        query, candidate = place // self.n, place % self.n
-        kind = self.kind[query]
-        parts = (
-            self.planes.at(kind * self.n + candidate),
-            self.activity[candidate],
-            self.embedded[kind],
-            self.warmth[query].unsqueeze(1),
-        )
-        return torch.cat(parts, 1)
-
-
 def _spread(far: FarEnd, wanted: Tensor, lively: Tensor) -> Tensor:
     """Scores [Q, n]: of all by what is wanted [Q, …] of their activity [n, …], of those seen by what that is worth."""
     n = lively.shape[0]
@@ -312,16 +221,6 @@ def nearest_names(state: GraphState, names: Tensor, cosine: Tensor, k: int) -> t
     order = (exact * 1e6).round().long() * (some.shape[1] + 1) - torch.arange(some.shape[1], device=some.device)
     best = order.topk(min(k, int(seen.sum()), some.shape[1]), dim=1).indices
     return some.gather(1, best), exact.gather(1, best).clamp(min=0).float()
-
-
-def _counted(slots: Slots) -> tuple[Tensor, ...]:
-    return (
-        torch.ones_like(slots.count),
-        torch.log1p(slots.count),
-        torch.log1p(slots.fast),
-        torch.log1p(slots.slow),
-        1 / (1 + slots.age),
-    )
 
 
 def _mlp(inputs: int, hidden: int) -> nn.Sequential:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from adatkg_core.evidence import count_recurrence
 from adatkg_core.settings import Config, ModelConfig, RecallConfig
 from adatkg_core.state import GraphState, both_sides
 
@@ -43,6 +44,8 @@ def keeps_counts(state: GraphState) -> bool:
 
 def score_recurrency(state: GraphState, subject: Tensor, relation: Tensor, time: int, n: int) -> Tensor:
     """Queries [B] -> scores [B, n], from the counts of a state as it stands; n must cover whoever is counted there."""
+    if state.device.type == "cpu":
+        return count_recurrence(state, subject, relation, time, n, SAME_PAIR, SAME_RELATION)
     kinds, kind = torch.unique(relation, return_inverse=True)
     seen = state.relation_table.read(state, kinds, time)
     far = seen.slow.new_zeros(kinds.shape[0] * n).index_add(0, seen.owner * n + seen.other, seen.slow)

@@ -5,6 +5,22 @@ what its history holds and not what the graph holds. Sums run in the same order 
 choose the same candidates, bit for bit.
 """
 
-from adatkg_core.evidence.compiled.gather import gather, prepare
+from adatkg_core.evidence.compiled.activity import activity_features
+from adatkg_core.evidence.compiled.alike import alike_sums
+from adatkg_core.evidence.compiled.far_end import KeptFarEnd
+from adatkg_core.evidence.compiled.gather import gather
+from adatkg_core.evidence.compiled.memory import Cells
+from adatkg_core.evidence.compiled.own_features import own_features
+from adatkg_core.evidence.compiled.preparation import prepare
+from adatkg_core.evidence.compiled.recurrence import count_recurrence
 
-__all__ = ["gather", "prepare"]
+__all__ = [
+    "Cells",
+    "KeptFarEnd",
+    "activity_features",
+    "alike_sums",
+    "count_recurrence",
+    "gather",
+    "own_features",
+    "prepare",
+]

@@ -27,7 +27,6 @@ from adatkg_core.evidence.compiled.passes import pass_over
 from adatkg_core.evidence.compiled.tables import read_pairs
 from adatkg_core.evidence.questions import Questions, shares_left
 from adatkg_core.evidence.two_hops import thinned
-from adatkg_core.settings import Config, ModelConfig, RecallConfig
 from adatkg_core.state import HEAD, GraphState
 
 ENOUGH = 8  # queries that are worth a thread of their own
@@ -49,14 +48,6 @@ def gather(state: GraphState, questions: Questions, proposals: int) -> tuple[Ten
     found = [one.result() for one in work]
     batch.move_entries(bounds, [place.shape[0] for place, _ in found])
     return torch.cat([place for place, _ in found]), batch.entry, torch.cat([features for _, features in found])
-
-
-def prepare() -> None:
-    """Have everything compiled, which takes seconds once on a machine, before anybody waits for it."""
-    state = GraphState(Config(ModelConfig(dim=8, memory="none", prior=False), RecallConfig(enabled=True)), 1, 1, _CPU)
-    state.reserve(1)
-    nobody = torch.zeros(1, dtype=torch.int64, device=_CPU)
-    gather(state, Questions.of(nobody, nobody, 0, 1), 1)
 
 
 @cache
@@ -113,12 +104,8 @@ class _Batch:
     def _find_tables(self) -> Tables:
         names = ("pair", "partner", "group_fact", "role_fact", "inside")
         rows = (self._state.tensors[name] for name in ("group", "role", "row_length", "interactions"))
-        return Tables._make((*map(self._find_table, names), *map(Tensor.data_ptr, (*rows, *self._left, self._thin))))
-
-    def _find_table(self, name: str) -> Table:
-        get = self._state.tensors
-        found = (get.get(f"{name}_{part}") for part in Table._fields[1:])
-        return Table(get[f"{name}_pages"].shape[1], *(0 if one is None else one.data_ptr() for one in found))
+        found = (find_table(self._state, name) for name in names)
+        return Tables._make((*found, *map(Tensor.data_ptr, (*rows, *self._left, self._thin))))
 
     def _read_pairs(self, questions: Questions) -> Pairs:
         kinds = questions.kinds
@@ -128,8 +115,15 @@ class _Batch:
         pairs = Pairs._make(map(Tensor.data_ptr, self._of_pairs))
         slow, fast = map(Tensor.data_ptr, self._left)
         count, time, n = kinds.shape[0], questions.time, questions.n
-        read_pairs(self._find_table("fact"), kinds.data_ptr(), count, time, n, slow, fast, pairs)
+        read_pairs(find_table(self._state, "fact"), kinds.data_ptr(), count, time, n, slow, fast, pairs)
         return pairs
+
+
+def find_table(state: GraphState, name: str) -> Table:
+    """Where a table of the state lies, as long as its tensors do not grow."""
+    get = state.tensors
+    found = (get.get(f"{name}_{part}") for part in Table._fields[1:])
+    return Table(get[f"{name}_pages"].shape[1], *(0 if one is None else one.data_ptr() for one in found))
 
 
 def _room(state: GraphState) -> tuple[dict[str, Tensor], Scratch]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
@@ -11,78 +14,56 @@ from adatkg_core.model.recall_view import Index, KeptRows, RecallView
 from tests.support.small_graph import engine_with_past
 
 
-class Table:
-    """The far end of relation r has r entities, 10 r and those after it, worth what their activity is at the time.
-
-    It notes which relations are read, and which slots described.
-    """
-
-    def __init__(self) -> None:
-        self.activity = torch.arange(60.0)
-        self.counts = torch.arange(60) % 7
-        self.read_kinds: list[int] = []
-        self.described: list[int] = []
-
-    def find(self, kinds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        self.read_kinds += kinds.tolist()
-        slot = torch.cat([torch.arange(10 * kind, 10 * kind + kind) for kind in kinds.tolist()])
-        owner = torch.repeat_interleave(torch.arange(kinds.shape[0]), kinds)
-        return owner, slot, torch.stack((slot, self.counts[slot]), 1)
-
-    def describe(self, kinds: Tensor, slot: Tensor) -> tuple[Tensor, Tensor]:
-        self.described += slot.tolist()
-        return self.counts[slot].unsqueeze(1).float(), kinds + self.activity[slot] + self.counts[slot]
-
-    def ask(self, view: RecallView, kinds: list[int], time: int, name: str = "relation") -> list[tuple[float, ...]]:
-        with torch.no_grad():
-            far = view.far_end(name, torch.tensor(kinds), time, self.find, self.describe)
-        columns = (far.owner, far.other, far.features.squeeze(1), far.value)
-        return list(zip(*(column.tolist() for column in columns), strict=True))
+@contextmanager
+def described(engine: Engine) -> Iterator[list[int]]:
+    """How many slots of the far ends are described at each read while this lasts."""
+    assert engine.model.recall is not None
+    sizes: list[int] = []
+    hook = engine.model.recall.base.register_forward_pre_hook(lambda _, known: sizes.append(known[0].shape[0]))
+    try:
+        yield sizes
+    finally:
+        hook.remove()
 
 
-def test_each_relation_is_read_once_and_found_as_if_it_had_been_read_anew() -> None:
-    table, view = Table(), RecallView(60)
-    for asked in ([1, 3], [3], [2, 3, 5], [0, 1], [5, 2, 1, 0]):
-        assert table.ask(view, asked, 7) == Table().ask(RecallView(60), asked, 7)
-    assert sorted(table.read_kinds) == [0, 1, 2, 3, 5]
+def test_each_relation_is_read_once_as_of_a_time() -> None:
+    engine = engine_with_past("recall-alone")
+    now = int(engine.watermark or 0) + 1
+    engine.turn_to(now)
+    fill = engine.state.tensors["relation_fill"]
+    with described(engine) as sizes:
+        for relations in ([1, 3], [3], [2, 3, 4], [4, 1]):
+            scores_of(engine, [0] * len(relations), relations, now)
+        assert sizes == [int(fill[[1, 3]].sum()), int(fill[[2, 4]].sum())]
+        scores_of(engine, [0], [3], now + 1)
+    assert sizes[2:] == [int(fill[3])]
 
 
-def test_another_time_or_table_begins_with_nothing() -> None:
-    table, view = Table(), RecallView(60)
-    for name, time in (("relation", 7), ("relation", 7), ("newcomer", 7), ("relation", 8)):
-        table.ask(view, [4], time, name)
-    assert table.read_kinds == [4, 4, 4]
+def test_after_a_fact_only_what_it_changed_is_described_again() -> None:
+    engine = engine_with_past("recall-alone")
+    now, names = int(engine.watermark or 0) + 1, engine.catalog.names
+    engine.advance(now)
+    relations = list(range(2 * len(engine.relations)))
+    scores_of(engine, [0] * len(relations), relations, now + 1)
+    with described(engine) as sizes:
+        engine.observe([Fact(names[1], next(iter(engine.relations)), names[5], now)])
+        found = scores_of(engine, [0] * len(relations), relations, now + 1)
+    slots = engine.state.relation_table.slots(engine.state, torch.tensor(relations))[1]
+    changed = torch.isin(engine.state.tensors["relation_other"][slots], torch.tensor([1, 5]))
+    assert sizes == [int(changed.sum())] and not bool(changed.all())
+    engine.read_anew()
+    assert torch.allclose(scores_of(engine, [0] * len(relations), relations, now + 1), found, atol=1e-6)
 
 
-def test_after_a_change_only_its_relations_are_read_and_only_what_has_changed_is_described_again() -> None:
-    table, view, later = Table(), RecallView(60), Table()
-    table.ask(view, [2, 4, 5], 7)
-    table.read_kinds, table.described = [], []
-    table.activity[[41, 52]] += 100.0
-    table.counts[20] += 1
-    later.activity, later.counts = table.activity, table.counts
-    view.renew(torch.tensor([41, 52]), torch.tensor([2]))
-    assert table.ask(view, [5, 4, 2], 7) == later.ask(RecallView(60), [5, 4, 2], 7)
-    assert table.read_kinds == [2]
-    assert sorted(table.described) == [20, 41, 52]
-    table.ask(view, [2, 4, 5], 7)
-    assert len(table.described) == 3
-
-
-def test_slots_that_come_and_go_are_described_and_forgotten() -> None:
-    table, view = Table(), RecallView(60)
-    kept, shorter = table.find, slice(0, 3)
-    table.ask(view, [5], 7)
-
-    def find(kinds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        owner, slot, mark = kept(kinds)
-        return owner[shorter], slot[shorter], mark[shorter]
-
-    table.find = find  # type: ignore[method-assign]
-    for part in (slice(0, 3), slice(0, 5)):
-        shorter = part
-        view.renew(torch.tensor([7]), torch.tensor([5]))
-        assert table.ask(view, [5], 7) == table.ask(RecallView(60), [5], 7)
+def test_a_commit_that_is_taken_back_leaves_nothing_of_it_in_what_was_read() -> None:
+    engine = engine_with_past("recall-alone")
+    now, names = int(engine.watermark or 0) + 1, engine.catalog.names
+    engine.advance(now)
+    relations = list(range(2 * len(engine.relations)))
+    before = scores_of(engine, [1] * len(relations), relations, now)
+    engine.observe([Fact(names[1], next(iter(engine.relations)), names[5], now)])
+    assert not torch.allclose(scores_of(engine, [1] * len(relations), relations, now + 1), before, atol=1e-6)
+    assert torch.allclose(scores_of(engine, [1] * len(relations), relations, now), before, atol=1e-6)
 
 
 def test_rows_are_computed_when_first_wanted_when_stale_and_when_they_belong_to_strangers() -> None:
