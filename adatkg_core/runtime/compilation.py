@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
-from collections.abc import Callable
-from functools import cache
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import IO, Any, ParamSpec, TypeVar, cast
 
 from adatkg_core.runtime.cache_dir import default_cache
 
@@ -18,21 +21,68 @@ def compiled(function: Callable[P, T]) -> Callable[P, T]:
     """The function as machine code that runs without the interpreter's lock.
 
     What is compiled is kept in a folder named after everything that stands beside the function: numba itself would not
-    notice a change in a file from which it calls.
+    notice a change in a file from which it calls. Of processes that want it at the same time one compiles; the others
+    wait and take what it has kept.
     """
     import numba  # not at the top: commands that compute nothing start without it
 
     settings: Any = numba.config
     before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(default_cache() / "compiled" / _version(Path(function.__code__.co_filename).parent))
-    made: Callable[P, T]
+    folder = default_cache() / "compiled" / _version(Path(function.__code__.co_filename).parent)
+    settings.CACHE_DIR = str(folder)
+    made: Any
     try:
         made = numba.njit(nogil=True, cache=True)(function)
+        made.compile = _one_at_a_time(made.compile, folder / "lock")
     except RuntimeError:  # there is no folder that can be written to
         made = numba.njit(nogil=True)(function)
     finally:
         settings.CACHE_DIR = before
-    return made
+    return cast(Callable[P, T], made)
+
+
+_COMPILING = threading.RLock()
+_holders: dict[Path, int] = {}  # how often the thread that compiles has gone into each folder: functions call others
+
+
+def _one_at_a_time(compile_it: Callable[..., Any], lock: Path) -> Callable[..., Any]:
+    """numba looks on disk before it compiles, so whoever had to wait finds what it wants."""
+
+    @wraps(compile_it)
+    def alone(signature: Any) -> Any:
+        with _COMPILING, _held(lock):
+            return compile_it(signature)
+
+    return alone
+
+
+@contextmanager
+def _held(lock: Path) -> Iterator[None]:
+    """No other process is in here; one that dies is out."""
+    depth = _holders.get(lock, 0)
+    _holders[lock] = depth + 1
+    try:
+        if depth:
+            yield
+            return
+        with _file_for(lock) as file:
+            if file is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+    finally:
+        _holders[lock] = depth
+
+
+@contextmanager
+def _file_for(lock: Path) -> Iterator[IO[bytes] | None]:
+    """The file that is locked; None where nothing can be written, so that each compiles for itself."""
+    try:
+        file = lock.open("ab")
+    except OSError:
+        yield None
+        return
+    with file:
+        yield file
 
 
 @cache

@@ -12,15 +12,15 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
-import structlog
 import torch
 
 from adatkg_core.errors import InputError
 from adatkg_core.runtime import default_cache
 from adatkg_core.text.cache import CachedEncoder
+from adatkg_core.text.encoder_process import EncoderProcess
 from adatkg_core.text.encoder_protocol import TextEncoder
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 Pooling = Literal["mean", "cls"]
 Loading = Literal["when needed", "at once", "beside"]
-_log = structlog.get_logger(__name__)
 
 _TOKENS_PER_BATCH = 512  # larger ones fall out of the processor's cache and take half as long again
 _MAX_TOKENS = 256  # names are short; this bounds what a hostile one can cost
@@ -69,8 +68,8 @@ class TransformerEncoder:
     def __init__(self, model: str, pooling: Pooling = "mean", device: str = "cpu", name: str | None = None) -> None:
         self.name = name or f"{model}:{pooling}"
         self.dim = _hidden_size(model)
-        self._source = model
-        self._pooling = pooling
+        self.model = model
+        self.pooling = pooling
         self._device = device
         self._loaded: tuple[Any, PreTrainedModel] | None = None
         self._loading = Lock()
@@ -86,7 +85,7 @@ class TransformerEncoder:
         for rows in _batches([len(tokens) for tokens in ids]):
             batch = tokenizer.pad({"input_ids": [ids[row] for row in rows]}, return_tensors="pt").to(self._device)
             hidden = model(**batch).last_hidden_state  # [b, tokens, dim]
-            if self._pooling == "cls":
+            if self.pooling == "cls":
                 pooled = hidden[:, 0]
             else:
                 mask = batch["attention_mask"].unsqueeze(-1).to(hidden.dtype)
@@ -99,28 +98,18 @@ class TransformerEncoder:
         with self._loading:
             return self._load()
 
-    def load_beside(self) -> None:
-        """Load it on a thread of its own; a text that comes before that waits, and hears what is wrong if it fails."""
-
-        def load() -> None:
-            try:
-                self.load()
-            except InputError as error:
-                _log.warning("encoder_unusable", encoder=self.name, problem=str(error))
-
-        Thread(target=load, name="encoder", daemon=True).start()
-
     def _load(self) -> tuple[Any, PreTrainedModel]:
         if self._loaded is None:
             transformers = _quiet_transformers()
-            source, options = _where(self._source)
+            source, options = _where(self.model)
             try:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
+                # In single precision: the library makes the one that it is asked for that of all threads meanwhile.
                 model = transformers.AutoModel.from_pretrained(
-                    source, dtype=torch.float64, attn_implementation="eager", **options
-                )
+                    source, dtype=torch.float32, attn_implementation="eager", **options
+                ).double()
             except (OSError, ValueError, KeyError) as error:
-                raise _no_model(self._source, error) from error
+                raise _no_model(self.model, error) from error
             if tokenizer.pad_token is None:
                 tokenizer.pad_token = tokenizer.eos_token
             self._loaded = tokenizer, model.eval().requires_grad_(False).to(self._device)
@@ -142,7 +131,7 @@ def load_encoder(
 
     A name may be pinned to what the hub had at a time: `name@revision:mean`.
     Vectors of a transformers model are kept in the folder `cache`; None keeps nothing. Loading the model itself
-    takes seconds: `when needed` by the first text, `at once`, or `beside` on a thread of its own.
+    takes seconds: `when needed` by the first text, `at once`, or `beside` in a process of its own.
     """
     if spec == "hash" or spec.startswith("hash:"):
         size = spec.removeprefix("hash").removeprefix(":") or "64"
@@ -158,12 +147,13 @@ def load_encoder(
         fingerprint = _fingerprint(model)
     if loading == "at once":
         encoder.load()
-    elif loading == "beside":
-        encoder.load_beside()
+    asked: TextEncoder = encoder
+    if loading == "beside":
+        asked = EncoderProcess(encoder)
     if cache is None:
-        return encoder
+        return asked
     folder = default_cache() if cache == "default" else cache
-    return CachedEncoder(encoder, folder, key=f"{fingerprint} {pooling}")
+    return CachedEncoder(asked, folder, key=f"{fingerprint} {pooling}")
 
 
 def pinned_encoder(spec: str) -> str:

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from adatkg_core.text import TextEncoder, load_encoder, pinned_encoder, text_of
 from adatkg_core.text import encoder as encoder_module
 from adatkg_core.text.cache import CachedEncoder
 from adatkg_core.text.encoder import HashEncoder
+from adatkg_core.text.encoder_process import EncoderProcess
 
 
 class Counting:
@@ -86,20 +86,35 @@ def test_an_encoder_that_was_loaded_at_once_has_nothing_left_to_load(monkeypatch
 
 
 @pytest.mark.slow
-def test_a_text_that_comes_while_the_encoder_is_loaded_beside_waits_for_it_and_loads_nothing_twice(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_text_that_comes_while_the_encoder_is_loaded_beside_waits_and_nothing_is_loaded_in_this_process(
+    minilm: TextEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loads: list[str] = []
-    really = encoder_module._quiet_transformers
+    texts = ["a newcomer", "Citizen (Nigeria)", "Zoë\n", ""]
+    expected = minilm.encode(texts)
 
-    def counted() -> object:
-        loads.append(threading.current_thread().name)
-        return really()
+    def loads(*_: object) -> None:
+        raise AssertionError("it loads")
 
-    monkeypatch.setattr(encoder_module, "_quiet_transformers", counted)
+    monkeypatch.setattr(encoder_module, "_quiet_transformers", loads)
     encoder = load_encoder("minilm", cache=None, loading="beside")
-    assert encoder.encode(["a newcomer"]).shape == (1, 384)
-    assert len(loads) == 1
+    assert torch.equal(encoder.encode(texts), expected)
+    assert torch.equal(encoder.encode(texts[1:2]), expected[1:2])
+    assert encoder.encode([]).shape == (0, 384)
+
+
+@pytest.mark.slow
+def test_an_encoder_whose_process_is_killed_is_loaded_here(minilm: TextEncoder) -> None:
+    encoder = load_encoder("minilm", cache=None, loading="beside")
+    assert isinstance(encoder, EncoderProcess) and encoder._process is not None
+    encoder._process.kill()
+    assert torch.equal(encoder.encode(["a newcomer"]), minilm.encode(["a newcomer"]))
+
+
+def test_other_threads_compute_in_single_precision_while_an_encoder_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[torch.dtype] = []
+    monkeypatch.setattr(torch, "set_default_dtype", asked.append)
+    load_encoder("minilm", cache=None, loading="at once")
+    assert set(asked) <= {torch.float32}
 
 
 def test_an_encoder_that_cannot_be_loaded_beside_says_so_to_the_first_text(tmp_path: Path) -> None:
