@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -18,7 +20,7 @@ import structlog
 from faust.types import TP
 from faust.web import Request, Response, View
 
-from adatkg_core.runtime import Retry
+from adatkg_core.runtime import Retry, collect_on_request
 from streams.dashboard import Dashboard, Feed
 from streams.kafka import Connection, EventLog, Producer, Topics
 from streams.own_log_consumer import OwnLogTransport
@@ -36,6 +38,7 @@ from streams.worker import (
     LogWatch,
     Metrics,
     ModelSwap,
+    Overflow,
     Publisher,
     Recovery,
     Replica,
@@ -43,6 +46,9 @@ from streams.worker import (
     undeliverable,
 )
 
+COLLECT_EVERY = 60.0  # seconds
+QUIET = 0.1  # seconds between looks whether something waits
+AT_ONCE = 2_048  # events that are fetched together: each fetch takes many turns of a busy loop, also past a flood
 log = structlog.get_logger()
 
 
@@ -73,16 +79,17 @@ def create_app(
     producer = Producer(connection, partial(undeliverable, topics))
     publisher = Publisher(topics, producer, metrics, [feed.take] if feed else [])
     checkpointer = Checkpointer(settings, device, host, loader, publisher, metrics, incidents, flow.commit)
-    worker = Worker(intake, device, host, publisher, checkpointer, lambda: log_watch.look())
+    worker = Worker(intake, device, host, publisher, checkpointer, settings.batch_events, lambda: log_watch.look())
     watch(lambda: worker.stalled)
     recovery = Recovery(loader, host, catch_up, device, worker.process_beside, settings.batch_events)
 
     async def abandon(starts: dict[int, int]) -> None:
         worker.abandon()
         for partition, offset in starts.items():
-            await flow.commit(partition, offset)
+            await flow.set_back(partition, offset)
 
     flow.watch = log_watch = LogWatch(connection, topics, incidents, intake.reached, abandon, lambda: catch_up.known)
+    overflow = Overflow(host, catch_up, device, intake.wake)
     swap = ModelSwap(connection, topics, loader, host, worker, metrics, settings.batch_events)
     log_watch.on_models_remade = swap.hear_anew
     dashboard: Dashboard | None = None
@@ -93,14 +100,15 @@ def create_app(
         dashboard.add_to(driver.web_app)
         app.task(feed.run)
     _follow_partitions(app, topics, intake, worker, recovery)
-    _run(app, worker, [swap, recovery], dashboard, on_stopped)
+    _run(app, worker, [swap, recovery, overflow], dashboard, on_stopped)
     app.task(flow.watch.run)
+    app.task(partial(_collect_garbage, worker, intake))
     app.task(partial(_begin_at_once, intake, flow))
     return app
 
 
 class _FaustFlow:
-    """Faust's consumer as the intake's flow, and a commit that Faust would not make by itself."""
+    """Faust's consumer as the intake's flow, and what is committed to its group."""
 
     def __init__(self, app: faust.App, topics: Topics) -> None:
         self._app: Any = app  # what is asked here is not in its types
@@ -123,7 +131,13 @@ class _FaustFlow:
         return committed if committed is not None else self.watch.first(partition) if self.watch else None
 
     async def commit(self, partition: int, offset: int) -> None:
-        """Faust commits what is acknowledged without a gap; here a gap is known to be done with."""
+        """Below this offset nothing need come again. Nothing is acknowledged to Faust, whose own commits are none."""
+        before = self._app.consumer._committed_offset.get(TP(self._topic, partition))
+        if before is None or offset > before:  # or others may have had the partition meanwhile, and gone further
+            await self.set_back(partition, offset)
+
+    async def set_back(self, partition: int, offset: int) -> None:
+        """Whoever reads this partition next begins here."""
         await self._app.consumer._commit_offsets({TP(self._topic, partition): offset})
 
     def pause(self, partition: int) -> None:
@@ -149,6 +163,19 @@ async def _begin_at_once(intake: Intake, flow: _FaustFlow) -> None:
         await asyncio.sleep(1.0)
 
 
+async def _collect_garbage(worker: Worker, intake: Intake) -> None:
+    """Once in a while, and rather when nothing waits: a full collection stops every thread."""
+    while not worker.ready:
+        await asyncio.sleep(QUIET)
+    collect_on_request()
+    while True:
+        await asyncio.sleep(COLLECT_EVERY)
+        deadline = time.monotonic() + COLLECT_EVERY
+        while intake.is_waiting and time.monotonic() < deadline:
+            await asyncio.sleep(QUIET)
+        gc.collect()
+
+
 def _faust_app(
     group: str, settings: StreamSettings, connection: Connection, event_log: Callable[[], EventLog]
 ) -> faust.App:
@@ -164,12 +191,12 @@ def _faust_app(
         datadir=Path(tempfile.gettempdir()) / "adatkg-faust",  # nothing is ever kept there
         consumer_auto_offset_reset="earliest",
         consumer_max_fetch_size=4 << 20,
-        broker_max_poll_records=settings.batch_events,  # or one partition's flood would be handed over in one go
+        broker_max_poll_records=AT_ONCE,
         broker_session_timeout=settings.session_seconds,
         broker_heartbeat_interval=settings.session_seconds / 3,
         broker_commit_interval=1.0,
         stream_wait_empty=False,
-        stream_buffer_maxsize=4 * settings.batch_events,
+        stream_buffer_maxsize=4,  # times what was fetched at once
         # A snapshot may be minutes away; that is no livelock.
         broker_commit_livelock_soft_timeout=10 * settings.snapshot_seconds + 300,
         web_bind=settings.web_host,
@@ -189,8 +216,11 @@ def _follow_partitions(app: faust.App, topics: Topics, intake: Intake, worker: W
 
     @app.agent(events, name="adatkg.events")
     async def take(stream: Any) -> None:
-        async for event in stream.noack().events():
-            await intake.put(event)
+        async for fetched in stream.noack().events():
+            for event in fetched.value:
+                if event.message.generation_id != app.consumer_generation_id:
+                    break  # they come again to whoever has the partition now
+                await intake.put(event)
 
     async def on_assigned(_: Any, assigned: set[TP], *__: Any, **___: Any) -> None:
         partitions = sorted(tp.partition for tp in assigned if tp.topic == topics.events)
@@ -212,7 +242,7 @@ def _follow_partitions(app: faust.App, topics: Topics, intake: Intake, worker: W
 def _run(
     app: faust.App,
     worker: Worker,
-    beside: Sequence[ModelSwap | Recovery],
+    beside: Sequence[ModelSwap | Recovery | Overflow],
     dashboard: Dashboard | None,
     on_stopped: Callable[[], None],
 ) -> None:

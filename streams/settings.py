@@ -31,7 +31,7 @@ class StreamSettings:
         "How many replicas there are; each takes in every fact and answers its share of the queries.",
     )
     batch_events: int = setting(512, "Events in a batch, at most.")
-    batch_seconds: float = setting(0.02, "Seconds after its first event when a batch is closed though it is not full.")
+    batch_seconds: float = setting(0.005, "Seconds after its first event when a batch is closed though it is not full.")
     snapshot_events: int = setting(50_000, "Events after which a snapshot is due.")
     snapshot_seconds: float = setting(30.0, "Seconds with something new after which a snapshot is due.")
     keep_snapshots: int = setting(

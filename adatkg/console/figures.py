@@ -36,6 +36,8 @@ def shown(figure: float | None) -> str:
 def conditions(result: dict[str, Any]) -> str:
     """Under which rules figures were measured, in words."""
     said = [f"{result['protocol']} protocol", result["split"]]
+    if "to" in result:
+        said.append(f"up to {result['to']}, {result['share_of_split']:.0%} of it")
     if result["catalog"] == "causal":
         said.append("candidates seen before")
     if result["without_memory"]:

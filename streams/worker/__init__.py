@@ -15,6 +15,7 @@ from streams.worker.loader import Loader
 from streams.worker.log_watch import LogRemade, LogWatch
 from streams.worker.metrics import CONTENT_TYPE, Metrics
 from streams.worker.model_swap import ModelSwap
+from streams.worker.overflow import Overflow
 from streams.worker.publisher import Observer, Publisher, undeliverable
 from streams.worker.recovery import Recovery
 from streams.worker.replica import Replica
@@ -44,6 +45,7 @@ __all__ = [
     "Metrics",
     "ModelSwap",
     "Observer",
+    "Overflow",
     "Publisher",
     "Recovery",
     "Rejected",

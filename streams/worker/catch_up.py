@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -16,6 +17,7 @@ from streams.kafka import Connection, EventLog, LogReader, Record, Topics, event
 from streams.worker.arrival import Arrival, arrival_of
 from streams.worker.hosted_graph import HostedGraph
 from streams.worker.incident import IncidentKind, Incidents
+from streams.worker.live_graph import LiveGraph
 from streams.worker.state_check import StateCheck
 
 AT_ONCE = 4_096  # events applied together
@@ -90,12 +92,31 @@ class CatchUp:
         seconds = round(time.perf_counter() - began, 3)
         log.info("caught_up", partition=partition, start=start, end=end, applied=applied, seconds=seconds)
 
-    def records(self, reader: LogReader, graphs: Sequence[HostedGraph], start: int, end: int) -> Iterator[Record]:
+    def checked(self, partition: int, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
+        """Offsets that a delivery skips hold no event, unless the log lost them before they were read."""
+        skipping = [arrival for arrival in arrivals if arrival.begins < arrival.source.offset]
+        if not skipping:
+            return arrivals
+        first = self._retry.run(lambda: self.first_kept(partition), f"partition {partition}")
+        return [replace(one, follows=None) if one.begins < first else one for one in arrivals]
+
+    def hosted(self, graph: LiveGraph, partition: int, offset: int, check: StateCheck) -> HostedGraph:
+        """A graph just loaded that stands at `offset`; what the log lacks is told."""
+        hosted = HostedGraph(graph, partition, offset, offset)
+        self.lost(hosted, offset, check.first)
+        hosted.offset = max(offset, check.first)
+        if check.refused:
+            self.cut(hosted, check)
+        return hosted
+
+    def records(
+        self, reader: LogReader, partition: int, graphs: Sequence[HostedGraph], start: int, end: int
+    ) -> Iterator[Record]:
         """What a partition has between two offsets; what is gone of it is an incident of each graph that needed it.
 
         For the thread that has the reader.
         """
-        partition, needed = graphs[0].partition, [(hosted, hosted.offset) for hosted in graphs]
+        needed = [(hosted, hosted.offset) for hosted in graphs]
         first = reader.bounds(partition)[0]
         gaps = []  # few are losses: markers of transactions leave gaps too
         if first > start:
@@ -138,7 +159,7 @@ class CatchUp:
         by_key = {hosted.graph.name.encode(): hosted for hosted in graphs}
         waiting: dict[bytes, list[Arrival]] = {key: [] for key in by_key}
         applied = 0
-        for record in self.records(reader, graphs, start, end):
+        for record in self.records(reader, graphs[0].partition, graphs, start, end):
             if record.key in by_key and record.offset >= by_key[record.key].offset:
                 waiting[record.key].append(arrival_of(record))
                 if len(waiting[record.key]) >= AT_ONCE:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -17,14 +16,14 @@ from streams.worker.capture import Capture
 from streams.worker.device import DeviceThread
 from streams.worker.graph_host import GraphHost
 from streams.worker.incident import IncidentKind, Incidents
-from streams.worker.intake import Delivery
 from streams.worker.loader import Loader
 from streams.worker.metrics import Metrics
 from streams.worker.publisher import Publisher
 
+COMMIT_WITHIN = 10.0  # seconds; brokers that are away must not hold up the end of a worker for longer
 RETRY = 5.0  # seconds before a snapshot that failed is tried again
 Commit = Callable[[int, int], Awaitable[None]]  # of a partition: what lies below an offset need not come again
-HELD = 10  # times what a snapshot covers: so much may wait for one before no more is taken in
+BEHIND = 10  # times what a snapshot covers: so much may be in none before no more is taken in
 log = structlog.get_logger()
 
 
@@ -33,7 +32,7 @@ async def _commit_nothing(partition: int, offset: int) -> None:
 
 
 class Checkpointer:
-    """Holds deliveries until a snapshot covers them, and acknowledges them then."""
+    """Counts what was taken in until a snapshot covers it, and commits then up to where nothing is needed again."""
 
     def __init__(
         self,
@@ -46,14 +45,15 @@ class Checkpointer:
         incidents: Incidents | None = None,
         commit: Commit = _commit_nothing,
     ) -> None:
-        """`commit` is asked for where acknowledging is not enough: events in between were let go of."""
+        """`commit` is told only of what is durable."""
         self._settings, self._device, self._host = settings, device, host
         self._loader, self._publisher, self._metrics = loader, publisher, metrics
         self._disk = ThreadPoolExecutor(1, "disk")
         self._incidents, self._commit = incidents or Incidents(), commit
-        self._held: dict[int, deque[Delivery]] = {}  # processed, not acknowledged, per partition
-        self._let_go: dict[int, int] = {}  # partitions in which events were let go of: what is acknowledged of them
+        self._ours: frozenset[int] | None = None  # our partitions; None before any were assigned
+        self._committed: dict[int, int] = {}  # by partition
         self._since = 0  # events since the last snapshot
+        self._under_way = 0  # events that the snapshot covers which is being made
         self._oldest: float | None = None  # when the first event came that the last snapshot lacks
         self._saving: float | None = None  # the same of the snapshot that is under way
         self._not_before = 0.0  # when a snapshot may be tried again after one that failed
@@ -64,8 +64,8 @@ class Checkpointer:
     # -- what waits -------------------------------------------------------------------------------------------
 
     @contextmanager
-    def hold(self, deliveries: Sequence[Delivery]) -> Iterator[None]:
-        """Around the processing of a batch, from the device to the publisher; then its events wait for a snapshot.
+    def processing(self) -> Iterator[None]:
+        """Around the processing of a batch, from the device to the publisher; then a snapshot has to cover it.
 
         Where it fails halfway nothing is saved any more: the next start begins before the batch.
         """
@@ -74,27 +74,27 @@ class Checkpointer:
         except BaseException:
             self.broken = True
             raise
-        for delivery in deliveries:
-            delivery.message.value = None  # held until a snapshot covers it, but no longer read
-            self._held.setdefault(delivery.message.partition, deque()).append(delivery)
-        self._since += len(deliveries)
         if self._oldest is None:
             self._oldest = time.monotonic()
             self._show_age()
 
+    def took(self, events: int) -> None:
+        """So many events were processed."""
+        self._since += events
+
     def keep_only(self, partitions: Collection[int]) -> None:
-        """Forget what others acknowledge now."""
-        self._held = {number: held for number, held in self._held.items() if number in partitions}
-        self._let_go = {number: offset for number, offset in self._let_go.items() if number in partitions}
+        """What others commit now is not committed here."""
+        self._ours = frozenset(partitions)
+        self._committed = {number: offset for number, offset in self._committed.items() if number in partitions}
 
     def give_up(self) -> None:
-        """Nothing is saved or acknowledged any more: what is in memory is of no log that there is."""
+        """Nothing is saved or committed any more: what is in memory is of no log that there is."""
         self.broken = True
 
     @property
-    def holds_too_much(self) -> bool:
-        """Snapshots fail while events come in: better to wait than to fill the memory."""
-        return sum(map(len, self._held.values())) > HELD * self._settings.snapshot_events
+    def is_far_behind(self) -> bool:
+        """Snapshots fail while events come in: better to wait than to have ever more to do again after a kill."""
+        return self._since + self._under_way > BEHIND * self._settings.snapshot_events
 
     # -- snapshots --------------------------------------------------------------------------------------------
 
@@ -112,21 +112,22 @@ class Checkpointer:
             self._background = asyncio.create_task(self.settle())
 
     async def settle(self) -> None:
-        """Make everything that was taken in durable and acknowledge it; what fails or is cancelled is tried again."""
+        """Make everything that was taken in durable and commit it; what fails or is cancelled is tried again."""
         async with self._turn:
-            since, oldest = self._since, self._oldest
+            oldest = self._oldest
             try:
                 await self._save()
             except BaseException as error:
-                self._since, self._oldest = max(since, self._since), oldest or self._oldest
+                self._since, self._under_way = self._since + self._under_way, 0
+                self._oldest = oldest or self._oldest
                 if not isinstance(error, Exception):
                     raise
                 self._metrics.snapshot_failures.inc()
                 log.error("snapshot_failed", problem=str(error), again_in=RETRY)
                 self._not_before = time.monotonic() + RETRY
-                await asyncio.sleep(RETRY if self.holds_too_much else 0)
+                await asyncio.sleep(RETRY if self.is_far_behind else 0)
             finally:
-                self._saving = None
+                self._saving, self._under_way = None, 0
                 self._show_age()
 
     async def _save(self) -> None:
@@ -135,7 +136,7 @@ class Checkpointer:
         1. the states are copied as they are between two batches, in small steps on the device's thread;
         2. all predictions and dead letters so far are durable at the brokers;
         3. the copies are written to the store;
-        4. the events below them are acknowledged, and Faust commits their offsets.
+        4. the offsets are committed below which every event is in them.
         """
         began = time.perf_counter()
         async with self._device.turn:
@@ -145,21 +146,22 @@ class Checkpointer:
                     problem="a batch failed halfway, or the log was made anew; the next start begins before it",
                 )
                 return
-            self._since, self._oldest, self._saving = 0, None, self._oldest
+            self._since, self._under_way = 0, self._since
+            self._oldest, self._saving = None, self._oldest
             capture = await self._device.run(self._host.capture)
         await self._device.run_through(capture.copy())
         await self._publisher.flush()
         failed = await asyncio.get_running_loop().run_in_executor(self._disk, self._write, capture)
         if failed and len(failed) == len(capture.states):
             raise next(iter(failed.values()))
-        saved, waiting = self._without(capture, failed)
+        saved = self._without(capture, failed)
         await self._device.run(self._host.saved, saved)
-        acknowledged = await self._acknowledge(saved.positions, waiting)
+        committed = await self._commit_durable(saved)
         if failed:
             raise next(iter(failed.values()))
         took = time.perf_counter() - began
         self._metrics.snapshot.observe(took)
-        log.info("snapshot", graphs=len(capture.states), acknowledged=acknowledged, seconds=round(took, 3))
+        log.info("snapshot", graphs=len(capture.states), committed=committed, seconds=round(took, 3))
 
     def _write(self, capture: Capture) -> dict[int, AdatkgError]:
         """Write the states, each for itself; which could not be written. Touches no device, so batches go on."""
@@ -174,37 +176,28 @@ class Checkpointer:
                 self._incidents.end(state.graph, IncidentKind.SNAPSHOT_FAILED)
         return failed
 
-    def _without(self, capture: Capture, failed: Collection[int]) -> tuple[Capture, dict[int, int]]:
-        """What is durable of a capture, and from which offsets on events of its partitions must come again."""
-        waiting = dict(capture.waiting)
-        for number in {capture.graphs[i].partition for i in failed}:
-            if held := self._held.get(number):
-                waiting[number] = min(waiting.get(number, held[0].message.offset), held[0].message.offset)
+    def _without(self, capture: Capture, failed: Collection[int]) -> Capture:
+        """What is durable of a capture: nothing is committed of a partition with a state that could not be saved."""
+        places = {capture.graphs[i].partition for i in failed}
+        positions = {number: offset for number, offset in capture.positions.items() if number not in places}
         kept = [i for i in range(len(capture.states)) if i not in failed]
         states, graphs = [capture.states[i] for i in kept], [capture.graphs[i] for i in kept]
-        return Capture(tuple(states), capture.positions, tuple(graphs)), waiting
+        return Capture(tuple(states), positions, tuple(graphs), capture.waiting)
 
-    async def _acknowledge(self, positions: dict[int, int], waiting: dict[int, int]) -> int:
-        """What lies below these offsets need not come again, where nothing waits; returns how many events that were.
-
-        What lies behind an event that waits is durable, but must not be committed. When it gets too much it is let go
-        of, or it would fill the memory; once nothing waits any more the offset is committed outright.
-        """
-        acknowledged = 0
-        for number, offset in positions.items():
-            held = self._held.get(number, deque())
-            below = min(offset, waiting.get(number, offset))
-            if number in self._let_go and below > self._let_go[number]:
-                await self._commit(number, below)
-                del self._let_go[number]
-            while held and held[0].message.offset < below:
-                held.popleft().ack()
-                acknowledged += 1
-            if below < offset and self.holds_too_much:
-                while held and held[0].message.offset < offset:
-                    held.popleft()
-                self._let_go.setdefault(number, below)
-        return acknowledged
+    async def _commit_durable(self, capture: Capture) -> dict[int, int]:
+        """Below these offsets nothing need come again; what is behind something that waits must, durable or not."""
+        committed = {}
+        for number, offset in capture.positions.items():
+            below = min(offset, capture.waiting.get(number, offset))
+            ours = self._ours is None or number in self._ours
+            if ours and below > self._committed.get(number, 0):
+                try:
+                    await asyncio.wait_for(self._commit(number, below), COMMIT_WITHIN)
+                except TimeoutError as error:
+                    problem = f"partition {number}: offset {below} was not committed within {COMMIT_WITHIN:.0f} s"
+                    raise AdatkgError(f"{problem}; check the brokers") from error
+                self._committed[number] = committed[number] = below
+        return committed
 
     def _show_age(self) -> None:
         """Until a snapshot has succeeded, the oldest event is the one that it would have covered."""

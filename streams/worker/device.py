@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
+from adatkg_core.runtime import ScatteredMemory
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -16,11 +18,18 @@ class DeviceThread:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "device")
+        self._memory = ScatteredMemory()
         self.turn = asyncio.Lock()  # held from before a batch is applied until what came of it is handed over
 
     async def run(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """The result of some work on the thread, in turn with the batches."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*arguments, **options))
+
+        def done() -> T:
+            result = work(*arguments, **options)
+            self._memory.give_back()
+            return result
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, done)
 
     async def run_through(self, steps: Iterator[None]) -> None:
         """Go through small steps, each in turn with the batches."""

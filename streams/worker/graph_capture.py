@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from adatkg_core.engine import EngineCapture
 from adatkg_core.state import ChangedRows
-from adatkg_core.storage import LastEvent, Saved, SavedIncrement
+from adatkg_core.storage import Saved, SavedIncrement, Standing
 
 
 @dataclass(frozen=True)
@@ -20,19 +20,12 @@ class SnapshotBase:
 
 
 @dataclass(frozen=True)
-class GraphCapture:
-    """All of a state, or what changed since the snapshot `base`; the rest is as in `Saved`."""
+class GraphCapture(Standing):
+    """All of a state, or what changed since the snapshot `base`."""
 
     engine: EngineCapture
     base: SnapshotBase | None
     changes: ChangedRows  # since the moment of the whole snapshot
-    graph: str
-    version: str
-    offset: int
-    known_through: int | None
-    log: str
-    origins: tuple[tuple[int, int], ...]
-    last: LastEvent | None
 
     def copy(self) -> Iterator[None]:
         """Copies in small steps, on the device's thread."""
@@ -40,7 +33,6 @@ class GraphCapture:
 
     def saved(self) -> Saved | SavedIncrement:
         """What is to be written, once the copy has come to its end; touches no device."""
-        place = (self.graph, self.version, self.offset, self.known_through, self.log, self.origins, self.last)
         if self.base is None:
-            return Saved(self.engine.snapshot(), *place)
-        return SavedIncrement(self.engine.increment(), self.base.offset, *place)
+            return Saved(self.engine.snapshot(), **self.standing())
+        return SavedIncrement(self.engine.increment(), self.base.offset, **self.standing())

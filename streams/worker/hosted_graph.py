@@ -12,6 +12,7 @@ import structlog
 from adatkg_core.messages import Unusable
 from streams.worker.arrival import Arrival
 from streams.worker.batch import BatchResult, Rejected, Switch
+from streams.worker.inboxes import Place
 from streams.worker.incoming_graph import IncomingGraph
 from streams.worker.live_graph import LiveGraph
 
@@ -34,6 +35,11 @@ class HostedGraph:
     switch: Switch | None = None  # the event at which it stands, because that version is not ready
     behind: bool = False
     answered_below: int = 0  # of what it reads from the log when it is behind, others have answered what is below
+
+    @property
+    def place(self) -> Place:
+        """What its events are known by."""
+        return Place(self.partition, self.graph.name.encode())
 
     @property
     def unanswered(self) -> int:

@@ -80,8 +80,18 @@ class LiveGraph:
             base, changes = None, self.engine.state.watch_changes()
         else:
             changes = base.changes
-        place = (self.name, self.version, offset, self.known_through, log_id, self.origins.pairs(), self.last)
-        return GraphCapture(captured, base, changes, *place)
+        return GraphCapture(
+            captured,
+            base,
+            changes,
+            graph=self.name,
+            version=self.version,
+            offset=offset,
+            known_through=self.known_through,
+            log=log_id,
+            origins=self.origins.pairs(),
+            last=self.last,
+        )
 
     def is_durable(self, capture: GraphCapture) -> None:
         """What was captured here is written; until a graph hears of that its snapshots are whole ones."""

@@ -219,8 +219,8 @@ class Loader:
     def _encoder(self, bundle: Bundle, device: str) -> TextEncoder:
         key = (bundle.model.config.model.encoder, device)
         if key not in self._encoders:
-            # Before the first newcomer comes, whom it would hold up for seconds; beside, where no other thread has
-            # the device.
+            # Before the first newcomer comes, whom it would hold up for seconds; beside, where nothing else has the
+            # device.
             loading: Loading = "beside" if device == "cpu" else "at once"
             self._encoders[key] = load_encoder(key[0], device=device, loading=loading)
         return self._encoders[key]

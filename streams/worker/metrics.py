@@ -32,7 +32,7 @@ class Metrics:
         self.dead_letters = counter("adatkg_dead_letters", "Events that could not be processed", ["graph", "reason"])
         self.incidents = counter("adatkg_incidents", "Incidents that opened, or cannot be made good", ["graph", "kind"])
         self.open_incidents = gauge("adatkg_open_incidents", "Incidents that are open", ["graph", "kind"])
-        self.lag = gauge("adatkg_lag_events", "Events in the log not yet taken in", ["partition"])
+        self.lag = gauge("adatkg_lag_events", "Events of the log from the first that waits on", ["partition"])
         self.batch = Histogram("adatkg_batch_size", "Events in a batch", buckets=_SIZES, registry=registry)
         self.apply = seconds("adatkg_apply_seconds", "Time to process a batch")
         self.answer = seconds(

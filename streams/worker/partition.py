@@ -20,6 +20,7 @@ class Partition:
     graphs: dict[str, HostedGraph] = field(default_factory=dict)
     absent: dict[str, float] = field(default_factory=dict)  # graphs without a model: when to look again
     waiting: dict[str, WaitingGraph] = field(default_factory=dict)  # whose events wait in the log
+    known: set[bytes] = field(default_factory=set)  # keys of graphs that are here, wait, or have a model in the store
 
     def is_absent(self, name: str) -> bool:
         """Whether a graph had no model a moment ago."""
@@ -35,8 +36,19 @@ class Partition:
         """A graph is here."""
         name = hosted.graph.name
         self.graphs[name] = hosted
+        self.known.add(name.encode())
         self.absent.pop(name, None)
         self.waiting.pop(name, None)
+
+    def wait(self, waiting: WaitingGraph) -> WaitingGraph:
+        """A graph's events wait in the log; where they do already, as before."""
+        self.graphs.pop(waiting.name, None)
+        self.known.add(waiting.name.encode())
+        return self.waiting.setdefault(waiting.name, waiting)
+
+    def is_behind(self, name: str) -> bool:
+        """Whether a graph stands at a model event, and reads what it is sent from the log later."""
+        return name in self.graphs and self.graphs[name].behind
 
     def first_waiting(self) -> int | None:
         """The first event that waits in the log, of a graph that is not here or stands at a model event."""

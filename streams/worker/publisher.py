@@ -54,8 +54,9 @@ class Publisher:
         """Connect to the brokers."""
         await self._producer.start((self._topics.events, self._topics.predictions, self._topics.deadletter))
 
-    def publish(self, results: Sequence[BatchResult], events: int, seconds: float) -> None:
-        """Send what came of a batch of so many events, which took so long; returns before it is durable."""
+    def publish(self, results: Sequence[BatchResult], seconds: float) -> int:
+        """Send what came of a batch that took so long; says how many events that were, before it is durable."""
+        events = sum(sum(result.counts.values()) + len(result.rejected) for result in results)
         self._metrics.batch.observe(events)
         self._metrics.apply.observe(seconds)
         for result in results:
@@ -73,6 +74,7 @@ class Publisher:
             self._producer.send(self._topics.events, moved, in_order=True)
         for observe in self._observers:
             observe(results)
+        return events
 
     async def room(self) -> None:
         """Wait while too much is on its way."""

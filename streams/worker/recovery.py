@@ -74,10 +74,10 @@ class Recovery:
             if waiting.hosted is None:
                 graph, offset, check = await self._in_files(self._load, waiting)
                 await self._device.run_through(self._loader.move(graph))
-                await self._device.run(self._host.bring_in, waiting, graph, offset, check)
+                await self._device.run(self._host.waiting.bring_in, waiting, graph, offset, check)
             await self._catch_up_with(waiting)
         except Exception as error:
-            await self._device.run(self._host.postpone, waiting, error)
+            await self._device.run(self._host.waiting.postpone, waiting, error)
 
     async def stop(self) -> None:
         """Give up what is under way, while the device's thread is still there for it."""
@@ -87,33 +87,35 @@ class Recovery:
         self._files.shutdown(wait=False, cancel_futures=True)
 
     async def _find_quiet(self, ours: set[int]) -> None:
-        """Which graphs have a snapshot from our partitions; where the store is away it is asked again."""
+        """Which graphs of our partitions have a model, and a snapshot; where the store is away it is asked again."""
         try:
-            found = await self._in_files(self._quiet_graphs, ours)
+            found = await self._in_files(self._graphs_of, ours)
         except AdatkgError as error:
             pause = growing_pause(self._failures)
             self._failures += 1
             log.error("quiet_graphs_unknown", problem=str(error), again_in=pause)
             await asyncio.sleep(pause)
             return
-        self._failures, self._quiet = 0, deque(found)
+        await self._device.run(self._host.know, [(name, number) for name, number, _ in found])
+        self._failures, self._quiet = 0, deque((name, number) for name, number, is_quiet in found if is_quiet)
         if self._ours is ours:
             self._ours = None
 
-    def _quiet_graphs(self, ours: set[int]) -> list[tuple[str, int]]:
+    def _graphs_of(self, ours: set[int]) -> list[tuple[str, int, bool]]:
+        """Names and partitions, and whether each has been here before."""
         event_log = self._catch_up.log
-        found: list[tuple[str, int]] = []
+        found: list[tuple[str, int, bool]] = []
         for name in self._loader.graphs():
             number = partition_of(name, event_log.partitions)
-            if number in ours and self._loader.has_snapshot(name, event_log.log_id(number)):
-                found.append((name, number))
+            if number in ours:
+                found.append((name, number, self._loader.has_snapshot(name, event_log.log_id(number))))
         return found
 
     def _next(self) -> WaitingGraph | None:
         """On the device's thread: who is due; where nobody is, the next one of the quiet ones."""
-        waiting = self._host.next_waiting()
+        waiting = self._host.waiting.next()
         while waiting is None and self._quiet and self._ours is None:  # else they may be others' by now
-            waiting = self._host.expect(*self._quiet.popleft())
+            waiting = self._host.waiting.expect(*self._quiet.popleft())
         return waiting
 
     def _load(self, waiting: WaitingGraph) -> tuple[LiveGraph, int, StateCheck]:
@@ -132,7 +134,7 @@ class Recovery:
         began = end = None
         applied = 0
         try:
-            while (offsets := await self._device.run(self._host.next_range, waiting, SLICE)) is not None:
+            while (offsets := await self._device.run(self._host.waiting.next_range, waiting, SLICE)) is not None:
                 if reader is None:
                     reader = await self._in_files(closing.enter_context, self._catch_up.open())
                 assert waiting.hosted is not None
@@ -140,8 +142,8 @@ class Recovery:
                 applied += len(arrivals)
                 for start in range(0, len(arrivals), self._batch_events):
                     some = arrivals[start : start + self._batch_events]
-                    await self._turn(partial(self._host.follow, waiting, some, some[-1].source.offset + 1))
-                if not await self._turn(partial(self._host.follow, waiting, (), offsets[1])):
+                    await self._turn(partial(self._host.waiting.follow, waiting, some, some[-1].source.offset + 1))
+                if not await self._turn(partial(self._host.waiting.follow, waiting, (), offsets[1])):
                     return  # the worker ends
                 began, end = offsets[0] if began is None else began, offsets[1]
             if began is not None:
@@ -153,7 +155,8 @@ class Recovery:
 
     def _read(self, reader: LogReader, hosted: HostedGraph, start: int, end: int) -> list[Arrival]:
         key = hosted.graph.name.encode()
-        return [arrival_of(one) for one in self._catch_up.records(reader, [hosted], start, end) if one.key == key]
+        found = self._catch_up.records(reader, hosted.partition, [hosted], start, end)
+        return [arrival_of(one) for one in found if one.key == key]
 
     async def _in_files(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._files, lambda: work(*arguments, **options))

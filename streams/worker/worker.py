@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from adatkg_core.engine import compile_engine
+from streams.worker.arrival import Arrival
 from streams.worker.batch import BatchResult
 from streams.worker.checkpoint import Checkpointer
 from streams.worker.device import DeviceThread
 from streams.worker.graph_host import GraphHost
-from streams.worker.intake import Intake, Taken
+from streams.worker.intake import Intake
 from streams.worker.publisher import Publisher
 
 STOP_WITHIN = 30.0  # seconds for a last snapshot; without it the next start has more to catch up with, no more
@@ -41,10 +42,11 @@ class Worker:
         host: GraphHost,
         publisher: Publisher,
         checkpointer: Checkpointer,
+        batch_events: int,
         confirm: Callable[[], Awaitable[bool]] = _never_in_doubt,
     ) -> None:
         """`confirm` says whether the log was seen to be the one that was read, and raises where it is another."""
-        self._confirm = confirm
+        self._confirm, self._batch_events = confirm, batch_events
         self._intake, self.device, self._host = intake, device, host
         self._publisher, self._checkpointer = publisher, checkpointer
         self._progress = time.monotonic()  # when a batch was last done
@@ -56,7 +58,8 @@ class Worker:
         await self.device.run(compile_engine)  # before anybody waits for an answer
         while True:
             self._beat = time.monotonic()
-            await self._intake.wait()
+            if not self._host.turns.is_waiting:
+                await self._intake.wait()
             await self._be_sure_of_the_log()
             async with self.device.turn:
                 if self._intake.closed:  # the last snapshot may be made, and the threads ended
@@ -64,11 +67,10 @@ class Worker:
                 if (ours := self._intake.new_assignment()) is not None:
                     await self.device.run(self._host.keep_only, ours)
                     self._checkpointer.keep_only(ours)
-                if batch := self._intake.next_batch():
-                    await self._process(batch)
+                await self._process(self._intake.take())
             if self._checkpointer.due and not self._intake.closed:
                 self._checkpointer.start()
-            while self._checkpointer.holds_too_much and not self._intake.closed:
+            while self._checkpointer.is_far_behind and not self._intake.closed:
                 self._progress = self._beat = time.monotonic()  # a new start would not make a full disk any emptier
                 await self._checkpointer.settle()
 
@@ -81,14 +83,21 @@ class Worker:
                 self._beat = self._progress = time.monotonic()
                 await asyncio.sleep(AGAIN)
 
-    async def _process(self, batch: Sequence[Taken]) -> None:
+    async def _process(self, arrivals: Sequence[Arrival]) -> None:
+        """Hand over what has come, and have those whose turn it is take in a batch."""
+        if not arrivals and not self._host.turns.is_waiting:
+            return
         began = time.perf_counter()
-        with self._checkpointer.hold([one.delivery for one in batch]):
-            results = await self.device.run(self._host.process, [one.arrival for one in batch])
-            self._publisher.publish(results, len(batch), time.perf_counter() - began)
-        self._intake.processed(batch)
+        with self._checkpointer.processing():
+            results, done, full = await self.device.run(self._take_in, arrivals)
+            self._checkpointer.took(self._publisher.publish(results, time.perf_counter() - began))
+        self._intake.processed(arrivals, done, full)
         self._progress = time.monotonic()
         await self._publisher.room()
+
+    def _take_in(self, arrivals: Sequence[Arrival]) -> tuple[Sequence[BatchResult], dict[int, int], set[int]]:
+        results = self._host.process(arrivals, self._batch_events)
+        return results, *self._host.turns.progress()
 
     async def process_beside(self, work: Callable[[], Sequence[BatchResult]]) -> bool:
         """Something else that gives answers, on the device in turn with the batches, and published as theirs are.
@@ -99,16 +108,15 @@ class Worker:
             if self._intake.closed:
                 return False
             began = time.perf_counter()
-            with self._checkpointer.hold([]):
+            with self._checkpointer.processing():
                 results = await self.device.run(work)
-                events = sum(sum(result.counts.values()) for result in results)
-                self._publisher.publish(results, events, time.perf_counter() - began)
+                self._checkpointer.took(self._publisher.publish(results, time.perf_counter() - began))
         self._progress = time.monotonic()
         await self._publisher.room()
         return True
 
     def abandon(self) -> None:
-        """Take in nothing more, and save and acknowledge nothing: the log is no longer the one that was read."""
+        """Take in nothing more, and save and commit nothing: the log is no longer the one that was read."""
         self._intake.close()
         self._checkpointer.give_up()
 
@@ -145,5 +153,5 @@ class Worker:
     def stalled(self) -> bool:
         """Whether there is something to do and nothing has been done for long, or the loop itself has stopped."""
         now = time.monotonic()
-        waits = self._intake.is_waiting or now - self._beat > 2 * STALLED
+        waits = self._intake.is_waiting or self._host.turns.is_waiting or now - self._beat > 2 * STALLED
         return self._checkpointer.broken or (waits and now - self._progress > STALLED)

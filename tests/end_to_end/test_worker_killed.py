@@ -65,7 +65,7 @@ def test_a_restart_costs_a_snapshot_and_the_tail_of_the_log(world: World) -> Non
     worker = world.start_worker(snapshot_events=300, snapshot_seconds=3600, batch_events=100)
     world.publish(events)
     world.await_answers(ids_of(events))
-    until(lambda: bool(worker.said("snapshot")[-1]["acknowledged"]), "a snapshot is written")
+    until(lambda: bool(worker.said("snapshot")[-1]["committed"]), "a snapshot is written")
     worker.kill()
     tail = world.end_of("g") - world.newest_snapshot("g").offset
     assert 0 <= tail < len(events) // 2

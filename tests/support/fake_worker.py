@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from adatkg_core.engine import compile_engine
 from adatkg_core.events import Source
 from adatkg_core.messages import encode_fact, encode_query
 from adatkg_core.runtime import Retry
@@ -26,6 +27,7 @@ from streams.worker import (
     Loader,
     Metrics,
     Observer,
+    Overflow,
     Publisher,
     Recovery,
     Replica,
@@ -155,15 +157,10 @@ class Message:
 
 
 class Delivered:
-    """An event as Faust delivers it; its offset joins a list when it is acknowledged."""
+    """An event as Faust delivers it."""
 
-    def __init__(self, arrival: Arrival, acknowledged: list[int]) -> None:
+    def __init__(self, arrival: Arrival) -> None:
         self.message = Message(arrival.source.partition, arrival.source.offset, arrival.key, arrival.value)
-        self._acknowledged = acknowledged
-
-    def ack(self) -> bool:
-        self._acknowledged.append(self.message.offset)
-        return True
 
 
 class NoFlow:
@@ -211,6 +208,7 @@ class FakeWorker:
     def __init__(
         self, settings: StreamSettings, observers: Sequence[Observer] = (), log: CatchUp | None = None
     ) -> None:
+        compile_engine()  # once on a machine it takes long, and tests of waiting begin after it
         outbox: Any = Outbox()
         self.outbox, self.metrics, self.device = outbox, Metrics(), DeviceThread()
         self.replica, self.retry = Replica(settings.replica, settings.replicas), Retry("loading_failed")
@@ -231,9 +229,17 @@ class FakeWorker:
             self.incidents,
             self._commit,
         )
-        self.worker = Worker(self.intake, self.device, self.host, self.publisher, self.checkpointer)
+        parts = self.intake, self.device, self.host, self.publisher, self.checkpointer
+        self.worker = Worker(*parts, settings.batch_events)
         beside = self.worker.process_beside
         self.recovery = Recovery(self.loader, self.host, self.log, self.device, beside, settings.batch_events)
+        self.overflow = Overflow(self.host, self.log, self.device, self.intake.wake)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was delivered is processed."""
+        waits = self.intake.is_waiting or self.host.turns.is_waiting
+        return not waits and not self.device.turn.locked()
 
     async def _commit(self, partition: int, offset: int) -> None:
         self.committed.append((partition, offset))

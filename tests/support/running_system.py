@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from typer.testing import CliRunner
 
 from adatkg.main import app
@@ -216,6 +216,17 @@ class World:
         """The offset after the last event in a graph's partition."""
         with open_log(self.connection, self.topics.events) as reader:
             return reader.bounds(partition_of(graph, self.partitions))[1]
+
+    def committed(self, graph: str) -> int:
+        """From where on a graph's partition comes again after a kill; 0 before anything was committed."""
+        admin = KafkaAdminClient(**self.connection.client())
+        try:
+            group, number = f"{self.prefix}-workers", partition_of(graph, self.partitions)
+            found = admin.list_group_offsets({group: [TopicPartition(self.topics.events, number)]})[group]
+            offsets: list[int] = [one.offset for one in found.values()]
+            return max(0, *offsets)
+        finally:
+            admin.close()
 
     def members(self) -> int:
         """How many workers are in the group."""

@@ -97,7 +97,7 @@ class Scene:
         some, self.delivered = self.log.records[self.delivered : end], end
         arrivals = [Arrival(Source(HERE, one.offset), 0.0, one.key, one.value) for one in some]
         if arrivals:
-            self.parts.publisher.publish(self.parts.host.process(arrivals), len(arrivals), 0.0)
+            self.parts.publisher.publish(self.parts.host.process(arrivals), 0.0)
 
     def put(self, bundle: Bundle, state: Saved | None = None) -> None:
         """Make a bundle present."""

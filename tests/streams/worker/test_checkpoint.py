@@ -1,7 +1,7 @@
 """A kill between any two steps of a snapshot, over a log, a topic and a store that are plain lists.
 
 Each test asks what the next start would find. It begins with the newest state that was saved, is delivered everything
-from the first event that was not acknowledged, and answers only what lies beyond both.
+from what was committed on, and answers only what lies beyond both.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from adatkg_core.errors import AdatkgError
-from adatkg_core.events import Source
 from streams.settings import StreamSettings
-from streams.worker import Arrival, Checkpointer, DeviceThread, IncidentKind, Incidents, Metrics, checkpoint
+from streams.worker import Checkpointer, DeviceThread, IncidentKind, Incidents, Metrics, checkpoint
 from streams.worker.capture import Capture
-from tests.support.fake_worker import Delivered
 
 EVERY = 5  # events that a snapshot covers
 GRAPHS = ("one", "two")  # both take in every event
@@ -58,8 +56,7 @@ class FakeLog:
         self.taken_in = 0  # in memory: gone with the process
         self.answered: list[int] = []  # durable at the brokers
         self.store: dict[str, int] = {}  # up to where the newest snapshot of each graph has the log
-        self.acknowledged: list[int] = []
-        self.committed: list[tuple[int, int]] = []  # outright
+        self.committed: list[tuple[int, int]] = []
         self.waits_at: int | None = None  # the first event of a graph that is set aside
         self.fails: dict[str, BaseException] = {}  # what the next call of a step raises
         self.metrics, self.incidents = Metrics(), Incidents()
@@ -97,31 +94,22 @@ class FakeLog:
 
     # As a test and the next start see it.
 
-    def deliver(self, count: int) -> list[Delivered]:
+    def process(self, made: Checkpointer, count: int) -> None:
         """The next events, applied to the state in memory."""
-        offsets = range(self.taken_in, self.taken_in + count)
-        self.taken_in = offsets.stop
-        return [_Event(Arrival(Source(self.partition, offset), 0.0, b"g", b""), self) for offset in offsets]
+        with made.processing():
+            self.taken_in += count
+        made.took(count)
 
     @property
     def next_start(self) -> tuple[int, int]:
         """The first event delivered again, and the first one answered; nothing may be lost before either."""
         states = [self.store.get(graph, 0) for graph in GRAPHS]
-        delivered, answers = len(self.acknowledged), max(*states, len(self.acknowledged))
-        assert self.acknowledged == list(range(delivered)), "acknowledged out of order: a gap would be lost"
-        assert delivered <= min(states), "acknowledged, but in no state that is saved"
+        delivered = self.committed[-1][1] if self.committed else 0
+        answers = max(*states, delivered)
+        assert self.committed == sorted(self.committed), "what was committed never goes back"
+        assert delivered <= min(states), "committed, but in no state that is saved"
         assert set(range(answers)) <= set(self.answered), "an answer is lost: the next start will not give it"
         return delivered, answers
-
-
-class _Event(Delivered):
-    def __init__(self, arrival: Arrival, log: FakeLog) -> None:
-        super().__init__(arrival, log.acknowledged)
-        self._log = log
-
-    def ack(self) -> bool:
-        self._log._step(f"ack {self.message.offset}")
-        return super().ack()
 
 
 def run(scenario: Callable[[Checkpointer], Awaitable[None]], log: FakeLog, **options: Any) -> None:
@@ -147,8 +135,7 @@ def settle_killed(log: FakeLog, step: str, count: int = EVERY) -> FakeLog:
     """Take in some events and make them durable, with a kill in one step."""
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(count)):
-            pass
+        log.process(made, count)
         log.fails[step] = Killed()
         await made.settle()
         raise AssertionError(f"nothing was killed in {step}")
@@ -186,27 +173,25 @@ def test_killed_when_one_of_two_states_is_saved() -> None:
     assert log.next_start == (0, 5)
 
 
-def test_killed_when_all_is_saved_but_nothing_acknowledged() -> None:
+def test_killed_when_all_is_saved_but_nothing_committed() -> None:
     log = settle_killed(FakeLog(), "saved")
     assert log.store == {"one": 5, "two": 5}
     assert log.next_start == (0, 5), "what comes again is in the states already and must not be answered twice"
 
 
-def test_killed_halfway_through_acknowledging() -> None:
-    log = settle_killed(FakeLog(), "ack 3")
-    assert log.acknowledged == [0, 1, 2]
-    assert log.next_start == (3, 5)
+def test_killed_before_the_offsets_are_committed() -> None:
+    log = settle_killed(FakeLog(), "commit")
+    assert log.committed == []
+    assert log.next_start == (0, 5)
 
 
 def test_a_second_snapshot_that_is_killed_leaves_the_first_one_whole() -> None:
     log = FakeLog()
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(5)):
-            pass
+        log.process(made, 5)
         await made.settle()
-        with made.hold(log.deliver(4)):
-            pass
+        log.process(made, 4)
         log.fails["flush"] = Killed()
         await made.settle()
 
@@ -223,13 +208,12 @@ def test_a_step_that_fails_acknowledges_nothing_and_is_tried_again(step: str) ->
     log = FakeLog()
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(5)):
-            pass
+        log.process(made, 5)
         log.fails[step] = AdatkgError("away")
         with capture_logs() as said:
             await made.settle()
         assert [line["problem"] for line in said if line["event"] == "snapshot_failed"] == ["away"]
-        assert log.acknowledged == [] and log.next_start[0] == 0
+        assert log.committed == [] and log.next_start[0] == 0
         assert not made.due, "at once it would only fail again"
         await made.settle()
 
@@ -242,15 +226,14 @@ def test_what_failed_is_due_again_after_a_pause_though_nothing_new_came(monkeypa
     log = FakeLog()
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(5)):
-            pass
+        log.process(made, 5)
         log.fails["save one"] = AdatkgError("away")
         await made.settle()
         await asyncio.sleep(0.06)
         assert made.due
         made.start()
         async with asyncio.timeout(10):
-            while len(log.acknowledged) < 5:
+            while not log.committed:
                 await asyncio.sleep(0.01)
         assert not made.due
 
@@ -262,9 +245,9 @@ def test_a_batch_that_fails_halfway_is_in_no_snapshot_though_others_before_it_we
     log = FakeLog()
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(5)):
-            pass
-        with pytest.raises(RuntimeError), made.hold(log.deliver(5)):
+        log.process(made, 5)
+        with pytest.raises(RuntimeError), made.processing():
+            log.taken_in += 5
             raise RuntimeError("halfway")
         assert made.broken
         with capture_logs() as said:
@@ -282,15 +265,11 @@ def test_what_comes_while_a_snapshot_is_written_waits_for_the_next_one() -> None
     log = FakeLog()
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(5)):
-            pass
-        late = log.deliver(3)
-        log.taken_in = 5
+        log.process(made, 5)
 
         def meanwhile() -> None:
             log.during_save = lambda: None
-            with made.hold(late):
-                log.taken_in = 8
+            log.process(made, 3)
 
         log.during_save = meanwhile
         await made.settle()
@@ -305,13 +284,11 @@ def test_batches_go_on_while_the_states_are_copied_and_are_not_in_that_snapshot(
     log, taken = FakeLog(), list[int]()
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(5)):
-            pass
+        log.process(made, 5)
 
         def meanwhile() -> None:  # on the device's thread, as a batch between two steps
             taken.append(log.taken_in)
-            with made.hold(log.deliver(1)):
-                pass
+            log.process(made, 1)
 
         log.during_copy = meanwhile
         await made.settle()
@@ -328,8 +305,7 @@ def test_the_device_is_free_between_two_steps_of_a_copy() -> None:
     log, order = FakeLog(), list[str]()
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(5)):
-            pass
+        log.process(made, 5)
         log.during_copy = lambda: order.append("step")
         settling = asyncio.create_task(made.settle())
         while not order:
@@ -341,17 +317,16 @@ def test_the_device_is_free_between_two_steps_of_a_copy() -> None:
     assert order.count("step") == COPIED_IN * len(GRAPHS) and order.index("batch") <= 3
 
 
-def test_what_others_answer_for_now_is_not_acknowledged_here() -> None:
+def test_what_others_answer_for_now_is_not_committed_here() -> None:
     log = FakeLog(partition=3)
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(5)):
-            pass
+        log.process(made, 5)
         made.keep_only({0, 1})
         await made.settle()
 
     run(scenario, log)
-    assert log.acknowledged == []
+    assert log.committed == []
 
 
 # -- when it is due ---------------------------------------------------------------------------------------------
@@ -362,8 +337,7 @@ def test_a_snapshot_is_due_after_enough_events() -> None:
 
     async def scenario(made: Checkpointer) -> None:
         for count in (EVERY - 1, 1):
-            with made.hold(log.deliver(count)):
-                pass
+            log.process(made, count)
             due.append(made.due)
 
     run(scenario, log)
@@ -374,8 +348,8 @@ def test_a_snapshot_is_due_after_a_while_with_something_new_and_never_without() 
     log, due = FakeLog(), list[bool]()
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(1)):
-            due.append(made.due)
+        log.process(made, 1)
+        due.append(made.due)
         await asyncio.sleep(0.3)
         due.append(made.due)
         await made.settle()
@@ -390,12 +364,10 @@ def test_no_snapshot_is_due_while_one_is_under_way() -> None:
     log, due = FakeLog(), list[bool]()
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(5)):
-            pass
+        log.process(made, 5)
 
         def meanwhile() -> None:
-            with made.hold(log.deliver(5)):
-                pass
+            log.process(made, 5)
             due.append(made.due)
 
         log.during_save = meanwhile
@@ -409,57 +381,64 @@ def test_no_snapshot_is_due_while_one_is_under_way() -> None:
 # -- graphs that wait, and states that cannot be saved ------------------------------------------------------------
 
 
-def test_nothing_is_acknowledged_from_the_first_event_of_a_graph_that_waits() -> None:
+def test_nothing_is_committed_from_the_first_event_of_a_graph_that_waits() -> None:
     log = FakeLog()
     log.waits_at = 3
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(5)):
-            pass
+        log.process(made, 5)
         await made.settle()
-        assert log.acknowledged == [0, 1, 2]
+        assert log.committed == [(0, 3)]
+        log.process(made, 2)
+        await made.settle()
+        assert log.committed == [(0, 3)], "what is committed already is not committed again"
         log.waits_at = None  # it is level again
-        await made.settle()
-
-    run(scenario, log)
-    assert log.acknowledged == [0, 1, 2, 3, 4] and log.committed == []
-
-
-def test_what_lies_behind_a_graph_that_waits_for_long_fills_no_memory_and_is_committed_once_it_is_back() -> None:
-    log = FakeLog()
-    log.waits_at = 3
-    many = checkpoint.HELD * EVERY + 10
-
-    async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(many)):
-            pass
-        too_much = [made.holds_too_much]
-        await made.settle()
-        assert log.acknowledged == [0, 1, 2] and [*too_much, made.holds_too_much] == [True, False]
-        await made.settle()
-        assert log.committed == [], "it still waits"
-        with made.hold(log.deliver(2)):
-            pass
-        log.waits_at = None
         log.fails["commit"] = AdatkgError("the broker is away")
         await made.settle()
-        assert log.acknowledged == [0, 1, 2], "before the commit nothing beyond may be acknowledged"
-        await made.settle()
-        assert log.committed == [(0, many + 2)] and log.acknowledged == [0, 1, 2, many, many + 1]
-        with made.hold(log.deliver(1)):
-            pass
+        assert log.committed == [(0, 3)], "what failed is due again"
         await made.settle()
 
     run(scenario, log)
-    assert log.committed == [(0, many + 2)] and log.acknowledged[-1] == many + 2
+    assert log.committed == [(0, 3), (0, 7)]
+
+
+def test_a_commit_that_takes_too_long_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "COMMIT_WITHIN", 0.01)
+    log = FakeLog()
+
+    async def scenario(made: Checkpointer) -> None:
+        log.process(made, 5)
+        commit, made._commit = made._commit, lambda *_: asyncio.sleep(10)
+        with capture_logs() as said:
+            await made.settle()
+        assert ["check the brokers" in line["problem"] for line in said if line["event"] == "snapshot_failed"] == [True]
+        assert log.committed == [] and age(log) > 0
+        made._commit = commit
+        await made.settle()
+
+    run(scenario, log)
+    assert log.committed == [(0, 5)]
+
+
+def test_of_a_partition_with_a_state_that_could_not_be_saved_nothing_is_committed() -> None:
+    log = FakeLog()
+
+    async def scenario(made: Checkpointer) -> None:
+        log.process(made, 5)
+        log.fails["save two"] = AdatkgError("no space left")
+        await made.settle()
+        assert log.store == {"one": 5} and log.committed == []
+        await made.settle()
+
+    run(scenario, log)
+    assert log.committed == [(0, 5)]
 
 
 def test_a_state_that_cannot_be_saved_is_an_incident_of_its_graph_until_it_can() -> None:
     log = FakeLog()
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(5)):
-            pass
+        log.process(made, 5)
         log.fails["save one"] = AdatkgError("no space left")
         await made.settle()
         assert log.store == {"two": 5}, "the other one is saved all the same"
@@ -490,13 +469,11 @@ def test_the_age_of_what_is_not_durable_grows_while_no_snapshot_succeeds() -> No
     log, ages = FakeLog(), list[float]()
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(1)):
-            pass
+        log.process(made, 1)
         await asyncio.sleep(0.2)
 
         def meanwhile() -> None:
-            with made.hold(log.deliver(1)):
-                pass
+            log.process(made, 1)
             ages.append(age(log))
             raise AdatkgError("away")
 
@@ -514,8 +491,7 @@ def test_a_snapshot_that_was_cancelled_is_due_again_though_nothing_new_comes() -
     log = FakeLog()
 
     async def scenario(made: Checkpointer) -> None:
-        with made.hold(log.deliver(5)):
-            pass
+        log.process(made, 5)
         released = threading.Event()
 
         def hang() -> None:
@@ -524,7 +500,7 @@ def test_a_snapshot_that_was_cancelled_is_due_again_though_nothing_new_comes() -
         log.during_save = hang
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(made.settle(), 0.1)
-        assert made.due and age(log) > 0 and log.acknowledged == []
+        assert made.due and age(log) > 0 and log.committed == []
         released.set()
         await made.settle()
         assert not made.due

@@ -6,13 +6,22 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from streams.dead_letters import UNCHANGED
 from streams.settings import StreamSettings
 from streams.worker import Intake
-from streams.worker.intake import BATCH_BYTES, BATCHES, OVERFULL
+from streams.worker import intake as intake_module
+from streams.worker.intake import OVERFULL
 from tests.support.fake_worker import Delivered, NoFlow, fact
 
 SIZE = 4
+WAITING = 16
+
+
+@pytest.fixture(autouse=True)
+def few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake_module, "WAITING", WAITING)
 
 
 def run(scenario: Callable[[Intake], Awaitable[None]], highwater: Callable[[int], int | None] = lambda _: None) -> None:
@@ -24,15 +33,15 @@ def run(scenario: Callable[[Intake], Awaitable[None]], highwater: Callable[[int]
 
 
 def delivered(offset: int, partition: int = 0) -> Any:
-    return Delivered(fact(offset, partition), [])
+    return Delivered(fact(offset, partition))
 
 
 def places(batch: Any) -> list[tuple[int, int]]:
-    return [(one.arrival.source.partition, one.arrival.source.offset) for one in batch]
+    return [(one.source.partition, one.source.offset) for one in batch]
 
 
 def offsets(batch: Any) -> list[int]:
-    return [one.arrival.source.offset for one in batch]
+    return [one.source.offset for one in batch]
 
 
 def test_of_a_partition_of_which_enough_waits_no_more_is_fetched_while_others_go_on() -> None:
@@ -41,13 +50,13 @@ def test_of_a_partition_of_which_enough_waits_no_more_is_fetched_while_others_go
     async def scenario(_: Intake) -> None:
         intake = Intake(StreamSettings(batch_events=SIZE, batch_seconds=0.0), flow)
         intake.assigned([0, 1])
-        for offset in range(BATCHES * SIZE):
+        for offset in range(WAITING):
             assert flow.paused == set()
             await intake.put(delivered(offset))
         assert flow.paused == {0}
         await intake.put(delivered(7, partition=1))
         assert flow.paused == {0}
-        assert sorted(places(intake.next_batch())) == [(0, 0), (0, 1), (0, 2), (1, 7)]
+        assert sorted(places(intake.take())) == [(0, offset) for offset in range(WAITING)] + [(1, 7)]
         assert flow.paused == set()
 
     run(scenario)
@@ -56,49 +65,30 @@ def test_of_a_partition_of_which_enough_waits_no_more_is_fetched_while_others_go
 def test_whoever_delivers_far_too_much_waits() -> None:
     async def scenario(intake: Intake) -> None:
         intake.assigned([0])
-        most = OVERFULL * BATCHES * SIZE
+        most = OVERFULL * WAITING
         for offset in range(most - 1):
             await intake.put(delivered(offset))
         waiting = asyncio.create_task(intake.put(delivered(most - 1)))
         await asyncio.sleep(0.02)
         assert not waiting.done()
-        assert offsets(intake.next_batch()) == [0, 1, 2, 3]
+        assert offsets(intake.take()) == list(range(most))
         await waiting
 
     run(scenario)
 
 
-def test_a_flood_in_one_partition_leaves_others_their_share_of_the_next_batch() -> None:
-    async def scenario(intake: Intake) -> None:
-        intake.assigned(range(7))
-        for offset in range(12):
-            await intake.put(delivered(offset, partition=0))
-        for offset in range(3):
-            await intake.put(delivered(offset, partition=5))
-        assert sorted(places(intake.next_batch())) == [(0, 0), (0, 1), (5, 0), (5, 1)]
-        assert sorted(places(intake.next_batch())) == [(0, 2), (0, 3), (0, 4), (5, 2)], "what one leaves others take"
-        for partition in range(1, 7):  # more of them than a batch has room for
-            await intake.put(delivered(9, partition))
-        first, second = intake.next_batch(), intake.next_batch()
-        assert len(first) == len(second) == SIZE
-        assert {partition for partition, _ in places(first) + places(second)} == set(range(7))
-
-    run(scenario)
-
-
-def test_a_batch_of_large_events_is_smaller_and_never_empty() -> None:
+def test_of_a_partition_that_is_full_nothing_is_handed_over_until_it_is_not() -> None:
     async def scenario(intake: Intake) -> None:
         intake.assigned([0, 1])
-        for offset in range(4):
-            for partition, size in ((0, BATCH_BYTES // 3), (1, 2 * BATCH_BYTES)):
-                event = delivered(offset, partition)
-                event.message.value = b"x" * size
-                await intake.put(event)
-        assert sorted(places(intake.next_batch())) == [(0, 0), (1, 0)]
-        sizes = []
-        while batch := intake.next_batch():
-            sizes.append(len(batch))
-        assert sum(sizes) == 6 and max(sizes) <= 2
+        await intake.put(delivered(0))
+        taken = intake.take()
+        intake.processed(taken, {0: 0}, {0})
+        await intake.put(delivered(1))
+        assert intake.take() == []
+        await intake.put(delivered(5, partition=1))
+        assert intake.is_waiting and places(intake.take()) == [(1, 5)]
+        intake.processed([], {0: 1}, ())
+        assert intake.is_waiting and places(intake.take()) == [(0, 1)]
 
     run(scenario)
 
@@ -109,14 +99,14 @@ def test_what_is_skipped_within_an_assignment_is_no_gap_and_what_is_skipped_betw
         for offset in (3, 4, 7):
             await intake.put(delivered(offset))
         await intake.put(delivered(9, partition=1))
-        assert sorted(one.arrival.begins for one in intake.next_batch()) == [3, 4, 5, 9]
+        assert sorted(one.begins for one in intake.take()) == [3, 4, 5, 9]
         intake.assigned([0, 1])
         for offset in (20, 22, 21):
             await intake.put(delivered(offset))
         stale = delivered(30)
         stale.message.generation_id = 2
         await intake.put(stale)
-        assert [one.arrival.begins for one in intake.next_batch()] == [20, 21, 21, 30]
+        assert [one.begins for one in intake.take()] == [20, 21, 21, 30]
 
     run(scenario)
 
@@ -124,9 +114,7 @@ def test_what_is_skipped_within_an_assignment_is_no_gap_and_what_is_skipped_betw
 def test_nobody_waits_beyond_the_end() -> None:
     async def scenario(intake: Intake) -> None:
         intake.assigned([0])
-        waiting = [
-            asyncio.create_task(intake.put(delivered(offset))) for offset in range(OVERFULL * BATCHES * SIZE + 2)
-        ]
+        waiting = [asyncio.create_task(intake.put(delivered(offset))) for offset in range(OVERFULL * WAITING + 2)]
         await asyncio.sleep(0.02)
         assert not all(one.done() for one in waiting)
         intake.close()
@@ -148,7 +136,7 @@ def test_what_is_no_longer_ours_is_dropped_wherever_it_waits() -> None:
         intake.assigned([1])
         await intake.put(delivered(9, partition=0))  # it was on its way
         assert intake.new_assignment() == {1}
-        assert offsets(intake.next_batch()) == [1, 3]
+        assert offsets(intake.take()) == [1, 3]
         assert not intake.is_waiting
 
     run(scenario)
@@ -160,10 +148,12 @@ def test_the_lag_is_known_of_partitions_that_are_ours_and_of_which_something_was
         assert intake.lag() is None
         for partition in range(3):
             await intake.put(delivered(5, partition))
-        batch = intake.next_batch()
+        batch = intake.take()
         assert intake.lag() is None, "it is on the device"
-        intake.processed(batch)
+        intake.processed(batch, {number: 6 for number in range(3)}, ())
         assert intake.lags() == {0: 4, 1: 0} and intake.lag() == 4
+        intake.processed([], {0: 3}, ())
+        assert intake.lags() == {0: 7, 1: 0}, "one that waits for its turn counts, with all behind it"
         intake.assigned([1, 2])
         intake.new_assignment()
         assert intake.lags() == {1: 0}
@@ -178,7 +168,7 @@ def test_an_event_that_was_put_back_unchanged_says_why_it_was_refused() -> None:
             event = delivered(offset)
             event.message.headers = headers
             await intake.put(event)
-        assert [one.arrival.again for one in intake.next_batch()] == [None, "unknown-relation", None]
+        assert [one.again for one in intake.take()] == [None, "unknown-relation", None]
 
     run(scenario)
 

@@ -85,7 +85,7 @@ def test_a_prediction_too_large_for_its_topic_becomes_an_undeliverable_dead_lett
         publisher = Publisher(TOPICS, Producer(Connection("127.0.0.1:1"), partial(undeliverable, TOPICS)), Metrics())
         await publisher.start()
         small, large = answered(1, b"small"), answered(2, b"x" * 5_000)
-        publisher.publish([BatchResult("g", "v1", None, [small, large, answered(3, b"another")])], 3, 0.1)
+        publisher.publish([BatchResult("g", "v1", None, [small, large, answered(3, b"another")])], 0.1)
         await publisher.flush()  # it raises where something could not be sent: then nothing could be acknowledged
         await publisher.stop()
 
@@ -112,7 +112,7 @@ def test_answers_and_dead_letters_go_to_their_topics_in_order_and_are_counted() 
         BatchResult("", rejected=[Rejected(arrival(3, ""), "no-graph", "no key")]),
     ]
     with capture_logs() as said:
-        publisher.publish(results, 7, 0.01)
+        publisher.publish(results, 0.01)
     sent = [(topic, message.value) for topic, message in outbox.sent]
     predictions, letters = (TOPICS.predictions, b"1"), (TOPICS.deadletter, b"value-2")
     assert sent == [predictions, (TOPICS.predictions, b"4"), letters, (TOPICS.deadletter, b"value-3")]
@@ -147,7 +147,7 @@ def test_what_is_moved_goes_in_order_with_its_origin_or_becomes_a_dead_letter_wh
         publisher = Publisher(TOPICS, Producer(Connection("127.0.0.1:1"), partial(undeliverable, TOPICS)), Metrics())
         await publisher.start()
         moved = [replace(arrival(n), headers=(("seq", b"7"), ("origin", b"0-1"))) for n in (5, 6, 7)]
-        publisher.publish([BatchResult("g", moved=moved)], 3, 0.1)
+        publisher.publish([BatchResult("g", moved=moved)], 0.1)
         await publisher.flush()
         await publisher.stop()
 

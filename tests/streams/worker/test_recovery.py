@@ -48,14 +48,13 @@ def events(count: int) -> list[Arrival]:
     return [fact(offset) if offset % 2 == 0 else query(offset) for offset in range(count)]
 
 
-def run(one: FakeWorker, scenario: Callable[[FakeWorker, list[int]], Any]) -> None:
+def run(one: FakeWorker, scenario: Callable[[FakeWorker], Any]) -> None:
     async def started() -> None:
-        acknowledged: list[int] = []
         one.intake.assigned([HERE])
         tasks = [asyncio.create_task(one.worker.run()), asyncio.create_task(one.recovery.run())]
         try:
             async with asyncio.timeout(30):
-                await scenario(one, acknowledged)
+                await scenario(one)
         finally:
             await one.recovery.stop()
             await one.worker.stop()
@@ -65,9 +64,9 @@ def run(one: FakeWorker, scenario: Callable[[FakeWorker, list[int]], Any]) -> No
     asyncio.run(started())
 
 
-async def deliver(one: FakeWorker, arrivals: list[Arrival], acknowledged: list[int]) -> None:
+async def deliver(one: FakeWorker, arrivals: list[Arrival]) -> None:
     for arrival in arrivals:
-        await one.intake.put(Delivered(arrival, acknowledged))
+        await one.intake.put(Delivered(arrival))
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -112,19 +111,19 @@ def test_a_graph_that_was_set_aside_answers_all_that_waited_once_its_bundle_is_m
     log = WholeLog("first", events(40))
     one = FakeWorker(settings, log=log)
 
-    async def scenario(one: FakeWorker, acknowledged: list[int]) -> None:
+    async def scenario(one: FakeWorker) -> None:
         with spoilt(settings):
-            await deliver(one, log.arrivals[:30], acknowledged)
-            await until(lambda: bool(one.incidents.open()) and not one.intake.is_waiting)
-            await until(lambda: one.host.next_waiting() is None or one.host.next_waiting().tries > 2)  # type: ignore[union-attr]
+            await deliver(one, log.arrivals[:30])
+            await until(lambda: bool(one.incidents.open()) and one.is_idle)
+            await until(lambda: one.host.waiting.next() is None or one.host.waiting.next().tries > 2)  # type: ignore[union-attr]
             await one.checkpointer.settle()
-            assert one.outbox.sent == [] and acknowledged == []
+            assert one.outbox.sent == [] and one.committed == []
         await until(lambda: one.host.find("g") is not None)
-        await deliver(one, log.arrivals[30:], acknowledged)
+        await deliver(one, log.arrivals[30:])
         await until(lambda: len(answers(one)) == 20)
         assert one.incidents.open() == []
         await one.checkpointer.settle()
-        assert acknowledged == list(range(40))
+        assert one.committed == [(HERE, 40)]
 
     run(one, scenario)
     assert_same(answers(one), calm(tmp_path, log.arrivals))
@@ -137,8 +136,8 @@ def test_a_graph_far_behind_catches_up_in_slices_and_holds_up_nobody(
     log = WholeLog("first", events(60))
     one = FakeWorker(settings, log=log)
 
-    async def scenario(one: FakeWorker, acknowledged: list[int]) -> None:
-        await deliver(one, log.arrivals[50:], acknowledged)  # what came before, others have answered
+    async def scenario(one: FakeWorker) -> None:
+        await deliver(one, log.arrivals[50:])  # what came before, others have answered
         await until(lambda: one.host.find("g") is not None and len(answers(one)) == 5)
 
     run(one, scenario)
@@ -154,7 +153,7 @@ def test_a_batch_that_fails_halfway_is_answered_again_from_the_log(
     one = FakeWorker(settings, log=log)
     process, failures = one.host.process, [RuntimeError("halfway")]
 
-    def poisoned(arrivals: Any) -> Any:
+    def poisoned(*arguments: Any) -> Any:
         hosted = one.host.find("g")
         if hosted is not None and failures:
             apply = hosted.graph.apply
@@ -164,12 +163,12 @@ def test_a_batch_that_fails_halfway_is_answered_again_from_the_log(
                 raise failures.pop()
 
             monkeypatch.setattr(hosted.graph, "apply", halfway)
-        return process(arrivals)
+        return process(*arguments)
 
     monkeypatch.setattr(one.host, "process", poisoned)
 
-    async def scenario(one: FakeWorker, acknowledged: list[int]) -> None:
-        await deliver(one, log.arrivals, acknowledged)
+    async def scenario(one: FakeWorker) -> None:
+        await deliver(one, log.arrivals)
         await until(lambda: len(answers(one)) == 10 and one.host.find("g") is not None)
         assert not failures and not one.worker.stalled
 
@@ -181,25 +180,25 @@ def test_a_graph_that_is_quiet_after_a_restart_is_here_without_an_event(settings
     log = WholeLog("first", events(6))
     before = FakeWorker(settings, log=log)
 
-    async def first_life(one: FakeWorker, acknowledged: list[int]) -> None:
-        await deliver(one, log.arrivals, acknowledged)
+    async def first_life(one: FakeWorker) -> None:
+        await deliver(one, log.arrivals)
         await until(lambda: len(answers(one)) == 3)
 
     run(before, first_life)
     after = FakeWorker(settings, log=log)
 
-    async def second_life(one: FakeWorker, acknowledged: list[int]) -> None:
+    async def second_life(one: FakeWorker) -> None:
         one.recovery.assigned([HERE])
         await until(lambda: one.host.find("g") is not None)
         log.arrivals += [fact(6), query(7)]
-        await deliver(one, log.arrivals[6:], acknowledged)
+        await deliver(one, log.arrivals[6:])
         await until(lambda: len(answers(one)) == 1)
         assert answers(one)[7]["interactions"] == 4
 
     run(after, second_life)
     elsewhere = FakeWorker(settings, log=log)
 
-    async def others_partition(one: FakeWorker, acknowledged: list[int]) -> None:
+    async def others_partition(one: FakeWorker) -> None:
         one.recovery.assigned([(HERE + 1) % PARTITIONS])
         await asyncio.sleep(0.2)
         assert one.host.find("g") is None
@@ -216,17 +215,17 @@ def test_a_log_that_cannot_be_read_keeps_what_was_caught_up_and_is_tried_again(
     one = FakeWorker(settings, log=log)
     reads = 0
 
-    def flaky(reader: Any, graphs: Any, start: int, end: int) -> Any:
+    def flaky(reader: Any, partition: int, graphs: Any, start: int, end: int) -> Any:
         nonlocal reads
         reads += 1
         if reads in (3, 4):
             raise AdatkgError("nothing came for 60 s")
-        return WholeLog.records(log, reader, graphs, start, end)
+        return WholeLog.records(log, reader, partition, graphs, start, end)
 
     monkeypatch.setattr(log, "records", flaky)
 
-    async def scenario(one: FakeWorker, acknowledged: list[int]) -> None:
-        await deliver(one, log.arrivals[28:], acknowledged)
+    async def scenario(one: FakeWorker) -> None:
+        await deliver(one, log.arrivals[28:])
         await until(lambda: len(answers(one)) == 1)
 
     run(one, scenario)

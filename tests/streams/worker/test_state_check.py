@@ -82,7 +82,7 @@ def run(settings: StreamSettings, log: WholeLog, first: int | None, wanted: int)
         tasks = [asyncio.create_task(one.worker.run()), asyncio.create_task(one.recovery.run())]
         async with asyncio.timeout(30):
             for arrival in log.arrivals[first:] if first is not None else ():
-                await one.intake.put(Delivered(arrival, []))
+                await one.intake.put(Delivered(arrival))
             await until(lambda: len(one.outbox.sent) == wanted and one.host.find("g") is not None)
             await one.checkpointer.settle()
             await one.recovery.stop()

@@ -166,7 +166,7 @@ def test_a_graph_far_behind_that_comes_to_a_model_event_answers_what_waited_with
     log.mixed(20)
     scene = start(31)
     scene.deliver()
-    waiting = scene.parts.host.next_waiting()
+    waiting = scene.parts.host.waiting.next()
     assert waiting is not None and scene.parts.host.capture().waiting == {HERE: 31}
     asyncio.run(scene.parts.recovery.bring_back(waiting))
     scene.attend()

@@ -13,8 +13,9 @@ from structlog.testing import capture_logs
 
 from adatkg_core.errors import AdatkgError
 from streams.settings import StreamSettings
-from streams.worker import Arrival, BatchResult, LiveGraph, checkpoint
-from streams.worker.intake import BATCHES, OVERFULL
+from streams.worker import Arrival, BatchResult, LiveGraph, checkpoint, inboxes
+from streams.worker import intake as intake_module
+from streams.worker.intake import OVERFULL
 from tests.support.fake_worker import HERE, Delivered, FakeWorker, answered_by, fact, query, settings_with_model
 
 
@@ -39,22 +40,20 @@ async def end(one: FakeWorker, running: asyncio.Task[None]) -> None:
     await one.worker.close()
 
 
-def test_what_could_not_be_saved_is_not_acknowledged(settings: StreamSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    acknowledged: list[int] = []
-
+def test_what_could_not_be_saved_is_not_committed(settings: StreamSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         one = FakeWorker(settings)
         one.intake.assigned([HERE])
         running = asyncio.create_task(one.worker.run())
         for offset in range(5):
-            await one.intake.put(Delivered(fact(offset), acknowledged))
-        await until(lambda: not one.intake.is_waiting and not one.device.turn.locked())
+            await one.intake.put(Delivered(fact(offset)))
+        await until(lambda: one.is_idle)
         with monkeypatch.context() as patched:
             patched.setattr(one.loader, "save", full)
             await one.checkpointer.settle()
-            assert acknowledged == []
+            assert one.committed == []
         await one.checkpointer.settle()
-        assert acknowledged == [0, 1, 2, 3, 4]
+        assert one.committed == [(HERE, 5)]
         await end(one, running)
 
     asyncio.run(scenario())
@@ -65,7 +64,9 @@ def test_while_snapshots_fail_no_more_is_taken_in_than_memory_may_hold(
 ) -> None:
     settings = settings_with_model(tmp_path, batch_events=1, batch_seconds=0.0, snapshot_events=1)
     monkeypatch.setattr(checkpoint, "RETRY", 0.02)
-    acknowledged: list[int] = []
+    monkeypatch.setattr(inboxes, "ROOM", 0)
+    monkeypatch.setattr(intake_module, "WAITING", 4)
+    monkeypatch.setattr(inboxes, "LEAST", 10 * inboxes.OBJECT)
     delivered = 0
 
     async def scenario() -> None:
@@ -78,24 +79,25 @@ def test_while_snapshots_fail_no_more_is_taken_in_than_memory_may_hold(
 
         async def deliver() -> None:
             nonlocal delivered
-            for offset in range(60):
-                await one.intake.put(Delivered(fact(offset), acknowledged))
+            for offset in range(100):
+                await one.intake.put(Delivered(fact(offset)))
                 delivered = offset + 1
 
         delivering = asyncio.create_task(deliver())
         with capture_logs() as said:
-            await until(lambda: one.checkpointer.holds_too_much)
+            await until(lambda: one.checkpointer.is_far_behind)
             await asyncio.sleep(0.5)
         assert len([line for line in said if line["event"] == "snapshot_failed"]) > 3, "it must be tried again"
-        held = checkpoint.HELD * settings.snapshot_events
-        assert delivered <= held + 1 + OVERFULL * BATCHES * settings.batch_events and not delivering.done()
-        assert acknowledged == [] and not one.worker.stalled
+        most = checkpoint.BEHIND * settings.snapshot_events
+        at_once = OVERFULL * 4  # in the intake, and as much more where there is room
+        assert delivered <= most + 1 + 10 + 2 * at_once and not delivering.done()
+        assert one.committed == [] and not one.worker.stalled
         monkeypatch.setattr(one.loader, "save", save)  # the disk has room again
-        await until(lambda: delivering.done() and not one.intake.is_waiting)
+        await until(lambda: delivering.done() and one.is_idle)
         await end(one, running)
+        assert one.committed[-1] == (HERE, 100)
 
     asyncio.run(scenario())
-    assert acknowledged == list(range(60))
 
 
 def test_an_answers_latency_begins_when_its_query_was_handed_over(settings: StreamSettings) -> None:
@@ -105,9 +107,9 @@ def test_an_answers_latency_begins_when_its_query_was_handed_over(settings: Stre
         one = FakeWorker(settings, [heard.append])
         one.intake.assigned([HERE])
         began = time.monotonic()
-        await one.intake.put(Delivered(query(0), []))
+        await one.intake.put(Delivered(query(0)))
         await asyncio.sleep(0.3)
-        await one.intake.put(Delivered(query(1), []))
+        await one.intake.put(Delivered(query(1)))
         running = asyncio.create_task(one.worker.run())
         await until(lambda: sum(len(answered_by(results)) for results in heard) == 2)
         took = time.monotonic() - began
@@ -123,7 +125,6 @@ def test_an_answers_latency_begins_when_its_query_was_handed_over(settings: Stre
 def test_a_batch_that_fails_halfway_is_never_saved_and_its_graph_waits(
     settings: StreamSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    acknowledged: list[int] = []
     applied = LiveGraph.apply
 
     def poisoned(self: LiveGraph, arrivals: Sequence[Arrival], *, silent: bool = False) -> Any:
@@ -137,22 +138,21 @@ def test_a_batch_that_fails_halfway_is_never_saved_and_its_graph_waits(
         one.intake.assigned([HERE])
         running = asyncio.create_task(one.worker.run())
         for offset in range(5):
-            await one.intake.put(Delivered(fact(offset), acknowledged))
+            await one.intake.put(Delivered(fact(offset)))
         await until(lambda: bool(one.incidents.open()))
         await one.checkpointer.settle()
         assert not one.worker.stalled and not running.done()
         await end(one, running)
+        assert one.committed == []
 
     monkeypatch.setattr(LiveGraph, "apply", poisoned)
     asyncio.run(scenario())
-    assert acknowledged == []
     assert not Path(settings.snapshots).exists()
 
 
 def test_a_batch_whose_answers_could_not_be_handed_on_is_never_saved(
     settings: StreamSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    acknowledged: list[int] = []
 
     def refuses(*_: Any) -> None:
         raise RuntimeError("no such topic")
@@ -161,14 +161,15 @@ def test_a_batch_whose_answers_could_not_be_handed_on_is_never_saved(
         one = FakeWorker(settings)
         monkeypatch.setattr(one.outbox, "send", refuses)
         one.intake.assigned([HERE])
-        await one.intake.put(Delivered(query(0), acknowledged))
+        await one.intake.put(Delivered(query(0)))
         with pytest.raises(RuntimeError, match="no such topic"):
             await one.worker.run()
         await one.worker.stop()
         await one.worker.close()
+        assert one.committed == []
 
     asyncio.run(scenario())
-    assert acknowledged == [] and not Path(settings.snapshots).exists()
+    assert not Path(settings.snapshots).exists()
 
 
 def test_nothing_is_taken_in_before_the_log_was_seen_to_be_the_one_that_was_read(
@@ -176,7 +177,6 @@ def test_nothing_is_taken_in_before_the_log_was_seen_to_be_the_one_that_was_read
 ) -> None:
     monkeypatch.setattr("streams.worker.worker.AGAIN", 0.001)
     looks: list[bool | Exception] = [False, True, False, AdatkgError("it is another log")]
-    acknowledged: list[int] = []
 
     async def confirm() -> bool:
         look = looks.pop(0)
@@ -189,10 +189,10 @@ def test_nothing_is_taken_in_before_the_log_was_seen_to_be_the_one_that_was_read
         monkeypatch.setattr(one.worker, "_confirm", confirm)
         one.intake.assigned([HERE])
         running = asyncio.create_task(one.worker.run())
-        await one.intake.put(Delivered(fact(7), acknowledged))
+        await one.intake.put(Delivered(fact(7)))
         await until(lambda: one.intake.reached() == {HERE: 8})
         assert len(looks) == 2, "it was looked for until it was seen"
-        await one.intake.put(Delivered(query(0), acknowledged))
+        await one.intake.put(Delivered(query(0)))
         with pytest.raises(AdatkgError, match="another log"):
             await running
         assert one.intake.reached() == {HERE: 8}
