@@ -68,7 +68,7 @@ def _prepare(folder: Path, dataset: Dataset) -> int:
     store.make_present(GRAPH, VERSION)
     engine = Engine(model, dataset.relations, encoder, entities=dataset.entities)
     engine.observe_rows(torch.from_numpy(dataset.facts))
-    saved = Saved(engine.snapshot(), GRAPH, VERSION, len(dataset.facts), log=LOG)
+    saved = Saved(engine.snapshot(), graph=GRAPH, version=VERSION, offset=len(dataset.facts), log=LOG)
     SnapshotStore(str(folder / "snapshots"), GRAPH, LOG).save(saved)
     return len(dataset.facts)
 
