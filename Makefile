@@ -4,9 +4,9 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 CODE := $(wildcard adatkg_core trainer replay streams adatkg tests benchmarks docs)
 
-# Processes that share the tests: one more than there are cores, because many tests wait for something; the fast do not.
+# Processes that share the tests: two more than there are cores, because many tests wait for something; the fast do not.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-PROCESSES ?= $(shell echo $$(($(CORES) < 7 ? $(CORES) + 1 : 8)))
+PROCESSES ?= $(shell echo $$(($(CORES) < 7 ? $(CORES) + 2 : 8)))
 
 # The build of torch: cpu is small, cuda is large, auto takes cpu where there is no NVIDIA driver and it can be had.
 TORCH ?= auto
@@ -36,11 +36,12 @@ chaos: $(STAMP)
 test test-fast: export PYTHONDONTWRITEBYTECODE =
 
 # The linters run beside the tests, which leave them time by waiting. What fails is told at once, and fails the whole.
-# In the end the longest tests are told: whatever the whole shall win has to be won there.
+# A process that dies ends the run, which would else wait for it. In the end the longest tests are told: whatever the
+# whole shall win has to be won there.
 test: $(STAMP)
 	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
 	{ $(MAKE) --no-print-directory lint >"$$said" 2>&1 || { cat "$$said"; exit 1; }; } & lint=$$!; \
-	$(BIN)/pytest -q -n $(PROCESSES) --durations=20; tests=$$?; \
+	$(BIN)/pytest -q -n $(PROCESSES) --max-worker-restart=0 --durations=20; tests=$$?; \
 	wait $$lint || { echo "make lint failed, see above; alone it takes a minute"; exit 1; }; \
 	tail -n 1 "$$said"; exit $$tests
 

@@ -13,6 +13,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+from hypothesis import settings
 
 from streams.embedded_broker import Broker
 from tests.support.class_archive import use_archive
@@ -20,6 +21,9 @@ from tests.support.shared_broker import BrokerDesk, ask_for_broker, chosen_broke
 from tests.support.slow_tests import mark_slow
 
 DESK = pytest.StashKey[BrokerDesk]()
+# An example may be the first that calls compiled code, and the machine does other things too.
+settings.register_profile("patient", parent=settings(), deadline=None)
+settings.load_profile("patient")
 
 
 def pytest_configure(config: pytest.Config) -> None:

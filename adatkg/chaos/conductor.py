@@ -73,6 +73,7 @@ def conduct(plan: Plan, stop: Stop, report: Report) -> Outcome:
         began = time.monotonic()
         struck = _strike(system, faults, plan.minutes * 60, stop, report)
         outcome = Outcome(Verdict(), struck, skipped, seconds=round(time.monotonic() - began, 1))
+        system.renew_workers()
         stop.wait(CALM)
         system.stream.stop()
         report("waiting for answers", 0, None)

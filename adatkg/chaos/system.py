@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -105,6 +106,11 @@ class System:
             self.lane(f"worker-{i}", worker.start).result()
         self._watcher.start()
 
+    def renew_workers(self) -> None:
+        """Let each go on from what is on disk: one whose base was damaged as it ran has saved nothing sound since."""
+        for i, worker in enumerate(self.workers):
+            self.lane(f"worker-{i}", partial(self._renew, worker)).result()
+
     def trainer(self, graph: str) -> Process:
         """One round of training for a graph, whose bundle is promoted if it is better."""
         arguments = ["retrain", graph, "--models", self.store.url, "--config", CONFIG, "--epochs", "1"]
@@ -151,6 +157,12 @@ class System:
         self.broker.kill()
         self.disk.close()
         self.journal.close()
+
+    def _renew(self, worker: ChaosWorker) -> None:
+        with worker.lock:
+            worker.stop()
+            worker.start()
+            worker.await_ready(self.ends)
 
     def _watch(self) -> None:
         while not self.ends.wait(_WATCH):

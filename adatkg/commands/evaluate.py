@@ -45,9 +45,12 @@ def evaluate(
         typer.Option(help="streaming: each query alone, strictly causal, filtered. snapshot: as published papers do."),
     ] = "streaming",
     split: Annotated[Literal["train", "valid", "test"], typer.Option(help="Whose queries to ask.")] = "test",
+    last: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Ask no further than this tick or ISO time.")
+    ] = None,
     catalog: Annotated[
         Literal["all", "causal"],
-        typer.Option(help="Who is a candidate: all names from the start, or those in a fact before the query's time."),
+        typer.Option(help="Candidates: all names from the start, or those of facts before the query."),
     ] = "all",
     without_memory: Annotated[
         bool, typer.Option("--without-memory", help="Every gate is zero: what the memories are worth.")
@@ -68,6 +71,7 @@ def evaluate(
     if dataset.startswith(LOG):
         _evaluate_log(bundle, dataset.removeprefix(LOG), json)
         return
+    from adatkg_core.clock import tick_of
     from adatkg_core.datasets import load_dataset
     from adatkg_core.errors import InputError
     from adatkg_core.evaluation import How, evaluate_bundle
@@ -75,9 +79,10 @@ def evaluate(
 
     if check_causality < 0:
         raise InputError(f"--check-causality {check_causality}: give a number of queries")
-    how = How(split, protocol, catalog, without_memory, check_causality, seed)
     loaded = load_bundle(bundle, resolve_device(device))
     data = load_dataset(dataset)
+    to = None if last is None else tick_of(last, data.clock, "--to")
+    how = How(split, protocol, catalog, without_memory, check_causality, seed, to)
     with progress_bar() as report, _writer(per_query) as lines:
         result = evaluate_bundle(loaded, data, how, report=report, watch=_recorder(lines) if lines else None)
     if json:

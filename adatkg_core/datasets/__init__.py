@@ -1,6 +1,6 @@
 """Temporal knowledge graphs as arrays: what they are, where they come from, how they are written and numbered."""
 
-from adatkg_core.datasets.dataset import Dataset, Facts, Split, dataset_of_ticks, newest_window, up_to
+from adatkg_core.datasets.dataset import Dataset, Facts, Split, dataset_of_ticks, newest_window, up_to, without_later
 from adatkg_core.datasets.download import fetch_dataset
 from adatkg_core.datasets.load import load_dataset, shipped_names
 from adatkg_core.datasets.renumber import aligned, by_first_appearance, facts_by_time, first_of_each
@@ -23,5 +23,6 @@ __all__ = [
     "shipped_names",
     "synthesize",
     "up_to",
+    "without_later",
     "write_dataset",
 ]

@@ -98,6 +98,12 @@ def up_to(dataset: Dataset, last: int, share: float) -> Dataset:
     return replace(dataset, entities=entities, facts=facts, bounds=newest_window(np.unique(facts[:, 3]), share))
 
 
+def without_later(dataset: Dataset, last: int) -> Dataset:
+    """The same data set, its splits and its entities, without the facts after this tick."""
+    facts = dataset.facts[: int(np.searchsorted(dataset.facts[:, 3], last, side="right"))]
+    return replace(dataset, facts=facts, bounds=dataset.split_bounds)
+
+
 def make_dataset(
     name: str, entities: Sequence[str], relations: Sequence[str], facts: Facts, granularity: str | None = None
 ) -> Dataset:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from adatkg_core.datasets import fetch_dataset, load_dataset
 from adatkg_core.datasets.csv_import import import_csv
@@ -68,21 +69,25 @@ def read_bundle(folder: Path) -> object:
     return bundle.version
 
 
+def standing(offset: int) -> dict[str, Any]:
+    return {"graph": "town", "version": "first", "offset": offset, "log": "log-1"}
+
+
 def make_snapshot(folder: Path) -> None:
-    saved = Saved(engine_with_past().snapshot(), "town", "first", 28, None, "log-1")
+    saved = Saved(engine_with_past().snapshot(), **standing(28))
     write_snapshot(str(folder / "snapshot"), saved)
 
 
 def make_increment(folder: Path) -> None:
     """A folder with a snapshot and one that builds upon it; the second is spoiled, and read with the first."""
     engine = engine_with_past()
-    write_snapshot(str(folder / "z-base"), Saved(engine.snapshot(), "town", "first", 28, None, "log-1"))
+    write_snapshot(str(folder / "z-base"), Saved(engine.snapshot(), **standing(28)))
     changes, names = engine.state.watch_changes(), small_graph().entities
     engine.observe([Fact(names[0], small_graph().relations[0], "newcomer", (engine.watermark or 0) + 1)])
     engine.advance((engine.watermark or 0) + 1)
     capture = engine.capture(changes)
     capture.state.finish()
-    saved = SavedIncrement(capture.increment(), 28, "town", "first", 29, None, "log-1")
+    saved = SavedIncrement(capture.increment(), 28, **standing(29))
     write_increment(str(folder / "snapshot"), saved, str(folder / "z-base"))
 
 

@@ -20,4 +20,4 @@ def starting_state(bundle: Bundle, dataset: Dataset, encoder: TextEncoder, graph
         facts = facts[facts[:, 3] < dataset.split_bounds[1]]
     engine = bundle.engine(encoder)
     engine.observe_rows(torch.from_numpy(facts).to(engine.device))
-    return Saved(engine.snapshot(), graph, bundle.version, offset=0, known_through=engine.watermark)
+    return Saved(engine.snapshot(), graph=graph, version=bundle.version, offset=0, known_through=engine.watermark)

@@ -28,6 +28,7 @@ from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.evaluation import measure, summarize
 from adatkg_core.metrics import TimeFilter
 from adatkg_core.model import AdaTKG, Ema, LastUpdate, Scores, View, view_snapshot
+from adatkg_core.runtime import ScatteredMemory
 from adatkg_core.settings import Config
 from adatkg_core.state import GraphState, Grouping, both_sides, to_device
 from adatkg_core.storage import Bundle
@@ -147,6 +148,7 @@ def _epoch(
     streaming = settings.protocol == "streaming"
     lessons = learned(facts, settings.burn_in)
     turn = combining_from(model, lessons)
+    memory = ScatteredMemory()
     for time, rows in facts_by_time(facts):
         stage: Stage = "together" if turn is None else "combining" if time >= turn else "apart"
         happened = to_device(torch.from_numpy(rows[:, :3]), state.device)
@@ -174,6 +176,7 @@ def _epoch(
             done += len(subject)
         model.eval()
         last = commit_facts(model, state, happened, time)
+        memory.give_back()
         report("train", done, 2 * len(lessons))
     model.requires_grad_(True)
     world.add_up(total)

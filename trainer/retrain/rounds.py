@@ -235,7 +235,14 @@ class LogTrainer:
         if run.watermark is not None:  # ticks may have moved it beyond the last fact
             engine.advance(run.watermark)
         origins = Origins(run.origins).pairs()
-        return Saved(engine.snapshot(), self.plan.graph, bundle.version, run.offset, None, self._log_id, origins)
+        return Saved(
+            engine.snapshot(),
+            graph=self.plan.graph,
+            version=bundle.version,
+            offset=run.offset,
+            log=self._log_id,
+            origins=origins,
+        )
 
     def _carry_out(self, run: Underway, announcement: Announcement, began: float) -> Round:
         self._lease.require()

@@ -128,7 +128,7 @@ def test_an_empty_store_says_how_to_fill_it(command: Command, tmp_path: Path) ->
 
 def test_show_tells_everything(command: Command) -> None:
     made = bundle("stateful")
-    state = Saved(engine_with_past().snapshot(), "g", "stateful", 17, 15)
+    state = Saved(engine_with_past().snapshot(), graph="g", version="stateful", offset=17, known_through=15)
     command.store.put("g", made, state)
     shown = command.json("show", "g", "stateful")
     assert (shown["relations"], shown["entities"], shown["encoder"]) == (5, 2, "hash:24")

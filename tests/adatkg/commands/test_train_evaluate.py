@@ -124,6 +124,27 @@ def test_the_lines_name_the_facts_of_the_split_in_both_directions(
     assert sorted((line["subject"], line["relation"], line["object"], line["time"]) for line in lines) == wanted
 
 
+def test_a_share_of_a_split_has_the_ranks_that_the_whole_split_has_up_to_there(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+    place: Path,
+    measured: tuple[dict[str, Any], list[dict[str, Any]]],
+) -> None:
+    _, lines = measured
+    times = sorted({line["time"] for line in lines})
+    last = times[len(times) // 2]
+    arguments = ("evaluate", "bundle", "graph", "--to", str(last), "--per-query", "part.jsonl")
+    assert run(monkeypatch, place, *arguments, "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    part = [json.loads(line) for line in (place / "part.jsonl").read_text().splitlines()]
+    assert part == [line for line in lines if line["time"] <= last] != []
+    assert (result["to"], result["share_of_split"]) == (last, round(len(part) / len(lines), 4))
+    assert run(monkeypatch, place, *arguments) == 0
+    assert f"test, up to {last}, {len(part) / len(lines):.0%} of it" in capsys.readouterr().out
+    assert run(monkeypatch, place, "evaluate", "bundle", "graph", "--to", "0") == 2
+    assert "test split is empty" in capsys.readouterr().err
+
+
 def test_the_table_shows_every_part_in_80_columns_and_the_snapshot_protocol_is_labelled(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture, place: Path
 ) -> None:

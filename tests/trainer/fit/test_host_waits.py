@@ -33,7 +33,9 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The evidence is gathered by tensor operations, as on every device but a CPU."""
     from adatkg_core.evidence import all_families
 
-    monkeypatch.setattr("adatkg_core.model.recall_head.gather_evidence", all_families.gather_by_planes)
+    monkeypatch.setattr("adatkg_core.model.own_rows.gather_evidence", all_families.gather_by_planes)
+    for module in ("own_rows", "recall_head"):
+        monkeypatch.setattr(f"adatkg_core.model.{module}.is_compiled", lambda state: False)
 
 
 def engine_after(dataset: Dataset, changes: dict[str, Any]) -> Engine:
