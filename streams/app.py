@@ -125,7 +125,10 @@ class _FaustFlow:
         return seen if offset is None else int(offset)
 
     def begin(self, partition: int) -> int | None:
-        """Where a partition is read from after it was assigned, as far as that is known."""
+        """Where a partition is read from after it was assigned, as far as that is known.
+
+        What is committed, also where the brokers have refused it: all below is answered, and in a state that is saved.
+        """
         consumer = self._app.consumer
         committed: int | None = consumer._committed_offset.get(TP(self._topic, partition)) if consumer else None
         return committed if committed is not None else self.watch.first(partition) if self.watch else None

@@ -26,6 +26,7 @@ class Arrival:
     headers: tuple[tuple[str, bytes], ...] = ()
     follows: int | None = None  # from this offset to its own the log has no event; None: from its own
     timestamp: int = 0  # milliseconds, as the log has it
+    answered: int = 0  # below this offset of its partition all was answered before it was assigned to us
 
     @property
     def begins(self) -> int:
@@ -54,9 +55,10 @@ def arrival_from(
     arrived: float,
     follows: int | None = None,
     timestamp: int = 0,
+    answered: int = 0,
 ) -> Arrival:
     """An event with what its headers say."""
     if not headers:
-        return Arrival(source, arrived, key, value, follows=follows, timestamp=timestamp)
-    again = header(headers, UNCHANGED) or None
-    return Arrival(source, arrived, key, value, again, origin_of(headers), tuple(headers), follows, timestamp)
+        return Arrival(source, arrived, key, value, follows=follows, timestamp=timestamp, answered=answered)
+    again, origin = header(headers, UNCHANGED) or None, origin_of(headers)
+    return Arrival(source, arrived, key, value, again, origin, tuple(headers), follows, timestamp, answered)

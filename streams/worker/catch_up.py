@@ -92,6 +92,22 @@ class CatchUp:
         seconds = round(time.perf_counter() - began, 3)
         log.info("caught_up", partition=partition, start=start, end=end, applied=applied, seconds=seconds)
 
+    def unseen(self, partition: int, graphs: Sequence[HostedGraph], start: int, end: int) -> list[Arrival]:
+        """The events between two offsets that were not delivered, of all graphs; waits for brokers that are away.
+
+        What of it is gone is an incident of each of these graphs.
+        """
+        began = time.perf_counter()
+
+        def read() -> list[Arrival]:
+            with self.open() as reader:
+                return [arrival_of(record) for record in self.records(reader, partition, graphs, start, end)]
+
+        found = self._retry.run(read, f"partition {partition}")
+        seconds = round(time.perf_counter() - began, 3)
+        log.warning("read_undelivered", partition=partition, start=start, end=end, events=len(found), seconds=seconds)
+        return found
+
     def checked(self, partition: int, arrivals: Sequence[Arrival]) -> Sequence[Arrival]:
         """Offsets that a delivery skips hold no event, unless the log lost them before they were read."""
         skipping = [arrival for arrival in arrivals if arrival.begins < arrival.source.offset]

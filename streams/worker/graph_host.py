@@ -60,14 +60,12 @@ class GraphHost:
         for number, some in grouped(arrivals, lambda arrival: arrival.source.partition):
             partition = self._partitions.setdefault(number, Partition())
             if partition.next is None:
-                partition.next = some[0].source.offset
+                partition.next = min(some[0].answered, some[0].source.offset)
                 self._fill_gap(number, partition.next)  # of graphs that were loaded before
             for run in runs(self._catch_up.checked(number, some), partition.next):
                 if run[0].begins > partition.next:
-                    results += self._finish(number)
-                    self._fill_gap(number, run[0].source.offset)
-                for key, own in grouped(run, lambda one: one.key):
-                    results += self._receive(Place(number, key), own)
+                    results += self._bridge_gap(partition, run[0])
+                results += self._receive_all(number, run)
                 partition.next = run[-1].source.offset + 1
         for place, own in self.turns.next_batch(most).items():
             results += self._deal_out(place, own)
@@ -176,8 +174,31 @@ class GraphHost:
 
     # -- private ----------------------------------------------------------------------------------------------
 
+    def _bridge_gap(self, partition: Partition, arrival: Arrival) -> list[BatchResult]:
+        """Take in what stands in the log before an event and was not delivered here: in silence only what was answered.
+
+        The rest was fetched, and dropped when partitions were dealt out anew; nobody else was given it.
+        """
+        number, end = arrival.source.partition, arrival.source.offset
+        results = self._finish(number)
+        start = partition.next or 0
+        if arrival.answered > start:
+            start = min(arrival.answered, end)
+            self._fill_gap(number, start)
+        if start < end:
+            graphs = [hosted for hosted in partition.graphs.values() if not hosted.behind]
+            results += self._receive_all(number, self._catch_up.unseen(number, graphs, start, end))
+        return results
+
+    def _receive_all(self, number: int, arrivals: Sequence[Arrival]) -> list[BatchResult]:
+        """Events of one partition, in order."""
+        results: list[BatchResult] = []
+        for key, own in grouped(arrivals, lambda one: one.key):
+            results += self._receive(Place(number, key), own)
+        return results
+
     def _fill_gap(self, number: int, end: int) -> None:
-        """What was delivered to others in the meantime is read from the log."""
+        """What was delivered to others in the meantime, and answered by them, is read from the log."""
         partition = self._partitions[number]
         graphs = [hosted for hosted in partition.graphs.values() if not hosted.behind]
         for hosted in graphs:

@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from adatkg_core.events import Source
 from streams.settings import StreamSettings
@@ -31,6 +31,10 @@ class Flow(Protocol):
         """Which offset the next event of a partition will get, as far as that is known."""
         ...
 
+    def begin(self, partition: int) -> int | None:
+        """Below which offset all of a partition was answered when it was assigned to us, as far as that is known."""
+        ...
+
     def pause(self, partition: int) -> None:
         """Fetch no more of this partition; what was fetched may still come."""
         ...
@@ -38,6 +42,14 @@ class Flow(Protocol):
     def resume(self, partition: int) -> None:
         """Fetch on."""
         ...
+
+
+class _Delivered(NamedTuple):
+    """What has come of a partition within one assignment."""
+
+    generation: Any  # of the assignment
+    next: int  # the offset behind the last one
+    answered: int  # below this offset all was answered when it began
 
 
 class Intake:
@@ -53,12 +65,12 @@ class Intake:
         self._queues: dict[int, deque[Arrival]] = {}  # by partition
         self._full: Collection[int] = ()  # partitions of which nothing is handed over for now
         self._paused: set[int] = set()
-        self._delivered: dict[int, tuple[Any, int]] = {}  # by partition: the generation, and the offset that follows
+        self._delivered: dict[int, _Delivered] = {}  # by partition
         self._arrived, self._drained = asyncio.Event(), asyncio.Event()
         self._owned: set[int] = set()  # our partitions
         self._changed = False  # since they were last asked for
         self.in_doubt = False  # what was delivered may be of another log than before
-        self._reached: dict[int, int] = {}  # of each of our partitions the offset that should be handed over next
+        self._reached: dict[int, int] = {}  # of each of our partitions the offset behind all that was handed over
         self._done: dict[int, int] = {}  # of each of our partitions the offset below which all is processed
         self.ready = False  # partitions are assigned: events are taken in
         self.closed = False
@@ -105,7 +117,8 @@ class Intake:
 
     def processed(self, taken: Iterable[Arrival], done: Mapping[int, int], full: Collection[int]) -> None:
         """The device is done with a batch, and with all below these offsets; partitions that are full bring no more."""
-        self._reached |= {one.source.partition: one.source.offset + 1 for one in taken}
+        for number, end in {one.source.partition: one.source.offset + 1 for one in taken}.items():
+            self._reached[number] = max(end, self._reached.get(number, end))  # what comes again takes nothing back
         self._done |= {number: offset for number, offset in done.items() if number in self._reached}
         self._full = full
 
@@ -165,18 +178,23 @@ class Intake:
     # -- private ----------------------------------------------------------------------------------------------
 
     def _arrival_of(self, message: Any) -> Arrival:
-        """The event, and from where on the log has nothing before it that was not delivered."""
+        """The event, from where on the log has nothing before it that was not delivered, and what others answered.
+
+        What comes first need not follow what was committed: something fetched in the assignment before may overtake it.
+        """
         source = Source(message.partition, message.offset)
         generation = getattr(message, "generation_id", None)
         before = self._delivered.get(source.partition)
-        self._delivered[source.partition] = generation, source.offset + 1
-        if before is not None and before[0] == generation and source.offset < before[1]:
+        if before is not None and before.generation != generation:
+            before = None
+        answered = (self._flow.begin(source.partition) or 0) if before is None else before.answered
+        self._delivered[source.partition] = _Delivered(generation, source.offset + 1, answered)
+        if before is not None and source.offset < before.next:
             self.in_doubt = True  # a log that is shorter than what was read of it begins from its beginning
         # Within one assignment nothing is left out but what is no event: marks of transactions, and aborted ones.
-        joined = before is not None and before[0] == generation and before[1] <= source.offset
-        follows = before[1] if before is not None and joined else source.offset
+        follows = before.next if before is not None and before.next <= source.offset else source.offset
         headers, sent = message.headers or (), round(1000 * (message.timestamp or 0))  # Faust has seconds
-        return arrival_from(source, message.key, message.value, headers, time.monotonic(), follows, sent)
+        return arrival_from(source, message.key, message.value, headers, time.monotonic(), follows, sent, answered)
 
     def _resume(self, partitions: set[int]) -> None:
         for number in partitions:

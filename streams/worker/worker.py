@@ -64,6 +64,8 @@ class Worker:
             async with self.device.turn:
                 if self._intake.closed:  # the last snapshot may be made, and the threads ended
                     return
+                if self._intake.in_doubt:  # since it was this one's turn
+                    continue
                 if (ours := self._intake.new_assignment()) is not None:
                     await self.device.run(self._host.keep_only, ours)
                     self._checkpointer.keep_only(ours)

@@ -51,6 +51,7 @@ class NoLog(CatchUp):
         self._log = EventLog(log_id, PARTITIONS)
         self._bounds = first, end
         self.wanted: list[tuple[int, int]] = []  # offsets from which and to which graphs were brought
+        self.missed: list[tuple[int, int]] = []  # offsets from which and to which nothing was delivered
 
     def bounds(self, partition: int) -> tuple[int, int]:
         return self._bounds
@@ -64,11 +65,15 @@ class NoLog(CatchUp):
     def bring(self, graphs: Sequence[Any], end: int) -> None:
         self.wanted.append((min(hosted.offset for hosted in graphs), end))
 
+    def unseen(self, partition: int, graphs: Sequence[Any], start: int, end: int) -> list[Arrival]:
+        self.missed.append((start, end))
+        return []
+
 
 class WholeLog(NoLog):
     """A log that keeps all that was ever written to it, until a test removes something."""
 
-    bring, holds = CatchUp.bring, CatchUp.holds
+    bring, holds, unseen = CatchUp.bring, CatchUp.holds, CatchUp.unseen
 
     def __init__(self, log_id: str, arrivals: Sequence[Arrival] = ()) -> None:
         super().__init__(log_id)
@@ -169,9 +174,13 @@ class NoFlow:
     def __init__(self, highwater: Callable[[int], int | None] = lambda _: None) -> None:
         self._highwater = highwater
         self.paused: set[int] = set()
+        self.committed: dict[int, int] = {}  # by partition
 
     def highwater(self, partition: int) -> int | None:
         return self._highwater(partition)
+
+    def begin(self, partition: int) -> int | None:
+        return self.committed.get(partition)
 
     def pause(self, partition: int) -> None:
         self.paused.add(partition)

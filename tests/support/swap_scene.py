@@ -84,7 +84,7 @@ class Scene:
     def __init__(self, settings: StreamSettings, log: KeptLog, begin: int = 0) -> None:
         reader = CatchUp(Connection("127.0.0.1:1"), Topics(), Retry("loading_failed"))
         reader._log = EventLog("first", PARTITIONS)
-        self.settings, self.log, self.delivered = settings, log, begin
+        self.settings, self.log, self.begin, self.delivered = settings, log, begin, begin
         self.parts, self.store = FakeWorker(settings, log=reader), ModelStore(settings.models)
         parts = self.parts
         self.swap = ModelSwap(
@@ -95,7 +95,7 @@ class Scene:
         """So many of the events that are in the log come in, or all. On the device's thread, or outside any loop."""
         end = len(self.log.records) if count is None else self.delivered + count
         some, self.delivered = self.log.records[self.delivered : end], end
-        arrivals = [Arrival(Source(HERE, one.offset), 0.0, one.key, one.value) for one in some]
+        arrivals = [Arrival(Source(HERE, one.offset), 0.0, one.key, one.value, answered=self.begin) for one in some]
         if arrivals:
             self.parts.publisher.publish(self.parts.host.process(arrivals), 0.0)
 

@@ -60,11 +60,27 @@ def test_an_event_that_comes_again_within_a_batch_is_taken_in_once(settings: Str
     assert interactions(host.process([query(7), query(8)])) == [7]
 
 
-def test_what_was_delivered_to_others_meanwhile_is_read_from_the_log(settings: StreamSettings) -> None:
+def test_what_was_answered_by_others_meanwhile_is_taken_in_from_the_log_in_silence(settings: StreamSettings) -> None:
     log = NoLog("first")
     host = host_of(settings, log)
-    host.process([fact(3), fact(4), fact(9), fact(10)])
-    assert log.wanted == [(0, 3), (5, 9)]
+    host.process([replace(fact(offset), answered=answered) for offset, answered in ((3, 3), (4, 3), (9, 9), (10, 9))])
+    assert (log.wanted, log.missed) == ([(0, 3), (5, 9)], [])
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_what_was_neither_delivered_nor_answered_is_read_from_the_log_and_answered(
+    settings: StreamSettings, loaded: bool
+) -> None:
+    """As when something that was fetched before partitions were dealt out anew overtakes what is fetched after it."""
+    whole_log = [fact(0), query(1), *map(query, range(2, 9)), fact(9)]
+    host = host_of(settings, WholeLog("first", whole_log))
+    answers = answered_by(host.process(whole_log[:2])) if loaded else []
+    assert len(answers) == loaded
+    overtaking = [replace(one, answered=3) for one in whole_log[6:]]
+    coming_again = [replace(one, answered=3) for one in whole_log[3:8]]
+    answers = answered_by(host.process([*overtaking, *coming_again]))
+    assert [orjson.loads(one.body)["query"]["id"] for one in answers] == ["q3", "q4", "q5", "q6", "q7", "q8"]
+    assert host.capture().positions == {HERE: 10}
 
 
 def test_what_is_skipped_within_an_assignment_is_read_from_the_log_only_if_the_log_has_lost_it(
@@ -74,10 +90,10 @@ def test_what_is_skipped_within_an_assignment_is_read_from_the_log_only_if_the_l
         host = host_of(settings, log)
         host.process([fact(3), replace(fact(5), follows=4), replace(fact(9), follows=6)])
         host.process([replace(query(12), follows=10)])
-        return log.wanted
+        return log.missed
 
     assert deliver(NoLog("first")) == [(0, 3)], "these were marks of transactions"
-    assert deliver(NoLog("second", first=7)) == [(7, 3), (7, 9)], "these are gone"
+    assert deliver(NoLog("second", first=7)) == [(0, 3), (4, 5), (6, 9)], "these are gone"
 
 
 ELSEWHERE = (HERE + 1) % PARTITIONS

@@ -111,6 +111,24 @@ def test_what_is_skipped_within_an_assignment_is_no_gap_and_what_is_skipped_betw
     run(scenario)
 
 
+def test_what_was_answered_before_an_assignment_is_what_was_committed_when_its_first_event_came() -> None:
+    flow = NoFlow()
+
+    async def scenario(_: Intake) -> None:
+        intake = Intake(StreamSettings(batch_events=SIZE, batch_seconds=0.0), flow)
+        intake.assigned([0, 1])
+        flow.committed = {0: 3}
+        await intake.put(delivered(5))
+        flow.committed = {0: 6}
+        await intake.put(delivered(6))
+        await intake.put(delivered(9, partition=1))
+        intake.assigned([0, 1])
+        await intake.put(delivered(7))
+        assert [one.answered for one in intake.take()] == [3, 3, 6, 0]
+
+    run(scenario)
+
+
 def test_nobody_waits_beyond_the_end() -> None:
     async def scenario(intake: Intake) -> None:
         intake.assigned([0])

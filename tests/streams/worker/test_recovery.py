@@ -137,7 +137,8 @@ def test_a_graph_far_behind_catches_up_in_slices_and_holds_up_nobody(
     one = FakeWorker(settings, log=log)
 
     async def scenario(one: FakeWorker) -> None:
-        await deliver(one, log.arrivals[50:])  # what came before, others have answered
+        one.flow.committed[HERE] = 50  # what came before, others have answered
+        await deliver(one, log.arrivals[50:])
         await until(lambda: one.host.find("g") is not None and len(answers(one)) == 5)
 
     run(one, scenario)
@@ -225,6 +226,7 @@ def test_a_log_that_cannot_be_read_keeps_what_was_caught_up_and_is_tried_again(
     monkeypatch.setattr(log, "records", flaky)
 
     async def scenario(one: FakeWorker) -> None:
+        one.flow.committed[HERE] = 28
         await deliver(one, log.arrivals[28:])
         await until(lambda: len(answers(one)) == 1)
 
