@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
@@ -132,11 +133,19 @@ def launched(device: str, environ: Mapping[str, str] = os.environ) -> Iterator[t
     if device == "cuda":
         device = f"cuda:{environ.get('LOCAL_RANK', '0')}"
         torch.cuda.set_device(device)
+    # Its functions keep the group that there is when it is imported, which otherwise the first optimizer does. A group
+    # that is kept has threads until Python ends, and one that lets go of a tensor just then aborts the process.
+    import_module("torch.distributed.nn.functional")
+    backend = "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
     with _exchange():
-        backend = "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
         dist.init_process_group(backend, timeout=PATIENCE)
-    yield World(int(environ["RANK"]), size), device
-    dist.destroy_process_group()  # not after an error: the others may be gone, and would be waited for
+    leave = backend == "gloo"  # also after an error; the other one waits for processes that may be gone then
+    try:
+        yield World(int(environ["RANK"]), size), device
+        leave = True
+    finally:
+        if leave:
+            dist.destroy_process_group()
 
 
 @contextmanager

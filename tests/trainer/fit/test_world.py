@@ -6,18 +6,22 @@ import json
 import os
 import subprocess
 import sys
+import weakref
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from adatkg_core.datasets import synthesize, write_dataset
 from adatkg_core.errors import InputError
 from adatkg_core.runtime import wait_until
 from adatkg_core.storage import load_bundle
-from tests.support.preloaded import Preloaded
+from tests.support.preloaded import FORK, Preloaded
 from tests.support.several_processes import (
     Trained,
     free_port,
@@ -238,6 +242,31 @@ def test_a_killed_process_ends_the_other_and_the_same_command_goes_on_to_the_sam
     assert json.loads((place / "again-0.out").read_text())["version"] == json.loads(steady.stdout)["version"]
     events = [json.loads(line)["event"] for line in steady.stderr.splitlines() if line.startswith("{")]
     assert events.count("epoch") == EPOCHS
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["done", "error"])
+def test_the_threads_of_exchanges_end_before_python_does(fails: bool) -> None:
+    processes = [FORK.Process(target=leave, args=(one, fails), daemon=True) for one in launch_variables(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0, 0]
+
+
+def leave(variables: dict[str, str], fails: bool) -> None:
+    """In one of two processes: nobody has the group any more, at whose end its threads are waited for."""
+    keeper = "torch.distributed.nn.functional"  # what it had as it was imported, a default of its functions stays
+    sys.modules.pop(keeper, None)
+    os.environ.update(variables)
+    with suppress(InputError), launched("cpu") as (world, _):
+        assert dist.group.WORLD is not None
+        group = weakref.ref(dist.group.WORLD)
+        import_module(keeper)
+        world.add_up(torch.ones(1))
+        if fails:
+            refuse()
+    assert group() is None
 
 
 def test_what_the_first_process_is_refused_ends_all_with_code_2(place: Path) -> None:
