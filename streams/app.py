@@ -129,19 +129,25 @@ class _FaustFlow:
 
         What is committed, also where the brokers have refused it: all below is answered, and in a state that is saved.
         """
-        consumer = self._app.consumer
-        committed: int | None = consumer._committed_offset.get(TP(self._topic, partition)) if consumer else None
+        committed = self._committed(partition)
         return committed if committed is not None else self.watch.first(partition) if self.watch else None
 
     async def commit(self, partition: int, offset: int) -> None:
         """Below this offset nothing need come again. Nothing is acknowledged to Faust, whose own commits are none."""
-        before = self._app.consumer._committed_offset.get(TP(self._topic, partition))
+        before = self._committed(partition)
         if before is None or offset > before:  # or others may have had the partition meanwhile, and gone further
-            await self.set_back(partition, offset)
+            await self._app.consumer._commit_offsets({TP(self._topic, partition): offset})
 
     async def set_back(self, partition: int, offset: int) -> None:
-        """Whoever reads this partition next begins here."""
-        await self._app.consumer._commit_offsets({TP(self._topic, partition): offset})
+        """Whoever reads this partition next begins here, or before it where less was committed."""
+        before = self._committed(partition)
+        if before is not None and offset < before:
+            await self._app.consumer._commit_offsets({TP(self._topic, partition): offset})
+
+    def _committed(self, partition: int) -> int | None:
+        consumer = self._app.consumer
+        offset: int | None = consumer._committed_offset.get(TP(self._topic, partition)) if consumer else None
+        return offset
 
     def pause(self, partition: int) -> None:
         self._app.consumer.on_buffer_full(TP(self._topic, partition))

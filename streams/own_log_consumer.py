@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import structlog
 from aiokafka import TopicPartition
+from aiokafka.errors import IllegalStateError, KafkaTimeoutError
 from aiokafka.structs import OffsetAndMetadata
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 from faust.types import TP
@@ -18,6 +19,8 @@ from faust.types.tuples import ConsumerMessage, Message
 
 from streams.kafka import EventLog
 
+KNOWN_WITHIN = 45.0  # seconds to look the log up; Faust waits for twice as long until it has its place in it
+AGAIN = 0.5  # seconds until a place in the log is looked for again
 LINGER = 0.005  # seconds between two fetches, so that what trickles in is handed over by the handful
 log = structlog.get_logger()
 
@@ -37,8 +40,7 @@ class OwnOffsets:
 
     def __init__(self, consumer: Any, event_log: Callable[[], EventLog]) -> None:
         """`event_log` looks the log up once, and may take its time."""
-        self._consumer, self._event_log = consumer, event_log
-        self._commit, self._seek_to_committed = consumer.commit, consumer.seek_to_committed
+        self._consumer, self._event_log, self._commit = consumer, event_log, consumer.commit
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit these in the name of the log that was looked up; none are left where partitions were taken away."""
@@ -48,15 +50,28 @@ class OwnOffsets:
         await self._commit({place: OffsetAndMetadata(one.offset, own) for place, one in offsets.items()})
 
     async def seek_to_committed(self) -> dict[TopicPartition, int | None]:
-        """Go to what was committed of each of our partitions; where that is of another log, to the beginning."""
-        found: dict[TopicPartition, int | None] = await self._seek_to_committed()
-        own = await self._own_id()
-        noted = await self._consumer._coordinator.fetch_committed_offsets(list(found))
-        strange = [place for place, one in noted.items() if one.metadata not in ("", own)]
-        if strange:
+        """Go to what was committed of each of our partitions; where nothing was, or in another log, to the beginning.
+
+        The library leaves a partition of which nothing is committed where it is, although what was fetched of it while
+        partitions were dealt out was dropped. The log is looked up first: an offset that was read before could be of
+        the one that was there before.
+        """
+        try:
+            own = await asyncio.wait_for(self._own_id(), KNOWN_WITHIN)
+        except TimeoutError as error:  # Faust would end its own wait later, and never fetch again
+            raise KafkaTimeoutError(f"the log was not seen within {KNOWN_WITHIN:.0f} s") from error
+        places = self._consumer.assignment()
+        if not places:
+            raise IllegalStateError("no partitions are assigned now")
+        noted = await self._consumer._coordinator.fetch_committed_offsets(list(places))
+        found = {place: one.offset for place, one in noted.items() if one.metadata in ("", own)}
+        if strange := noted.keys() - found.keys():
             log.warning("offsets_of_another_log", partitions=sorted(place.partition for place in strange))
-            await self._consumer.seek_to_beginning(*strange)
-        return found | dict.fromkeys(strange)
+        for place, offset in found.items():
+            self._consumer.seek(place, offset)
+        if anew := places - found.keys():
+            await self._consumer.seek_to_beginning(*anew)
+        return dict.fromkeys(anew) | found
 
     async def _own_id(self) -> str:
         return (await asyncio.get_running_loop().run_in_executor(None, self._event_log)).id
@@ -122,10 +137,15 @@ class _Consumer(Consumer):
         """Gaps are Faust's for its own commits, of which there are none: the worker commits what is durable."""
 
     async def _seek_again(self) -> None:
-        try:
-            await self.perform_seek()
-        except Exception as error:
-            log.warning("seek_failed", problem=repr(error))
+        """What was fetched is dropped, so it has to be fetched again; after the next assignment others see to it."""
+        generation = self.app.consumer_generation_id
+        while self.app.consumer_generation_id == generation and not self.should_stop:
+            try:
+                await self.perform_seek()
+                return
+            except Exception as error:
+                log.warning("seek_failed", problem=repr(error), again_in=AGAIN)
+                await asyncio.sleep(AGAIN)
 
 
 class OwnLogTransport(Transport):

@@ -151,6 +151,7 @@ class Checkpointer:
             capture = await self._device.run(self._host.capture)
         await self._device.run_through(capture.copy())
         await self._publisher.flush()
+        self._go_on_unless_given_up()
         failed = await asyncio.get_running_loop().run_in_executor(self._disk, self._write, capture)
         if failed and len(failed) == len(capture.states):
             raise next(iter(failed.values()))
@@ -191,6 +192,7 @@ class Checkpointer:
             below = min(offset, capture.waiting.get(number, offset))
             ours = self._ours is None or number in self._ours
             if ours and below > self._committed.get(number, 0):
+                self._go_on_unless_given_up()
                 try:
                     await asyncio.wait_for(self._commit(number, below), COMMIT_WITHIN)
                 except TimeoutError as error:
@@ -198,6 +200,11 @@ class Checkpointer:
                     raise AdatkgError(f"{problem}; check the brokers") from error
                 self._committed[number] = committed[number] = below
         return committed
+
+    def _go_on_unless_given_up(self) -> None:
+        """The log may have been seen to be another one while a snapshot was made."""
+        if self.broken:
+            raise AdatkgError("a batch failed halfway, or the log was made anew, while the snapshot was made")
 
     def _show_age(self) -> None:
         """Until a snapshot has succeeded, the oldest event is the one that it would have covered."""

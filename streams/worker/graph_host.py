@@ -46,6 +46,7 @@ class GraphHost:
         self._incidents = catch_up.incidents
         self._partitions: dict[int, Partition] = {}
         self.on_change: Callable[[str], None] = lambda _: None  # hears of graphs that may want another version
+        self.loads_beside = False  # somebody brings waiting graphs: the others go on while one is loaded
         self.turns = Turns(self._partitions)
         self.waiting = WaitingGraphs(self._partitions, self.turns, catch_up, lambda name: self.on_change(name))
 
@@ -177,7 +178,7 @@ class GraphHost:
     def _bridge_gap(self, partition: Partition, arrival: Arrival) -> list[BatchResult]:
         """Take in what stands in the log before an event and was not delivered here: in silence only what was answered.
 
-        The rest was fetched, and dropped when partitions were dealt out anew; nobody else was given it.
+        The rest was fetched and dropped, as while partitions were dealt out; nobody else was given it.
         """
         number, end = arrival.source.partition, arrival.source.offset
         results = self._finish(number)
@@ -185,9 +186,10 @@ class GraphHost:
         if arrival.answered > start:
             start = min(arrival.answered, end)
             self._fill_gap(number, start)
-        if start < end:
+        for begin in range(start, end, EVENTS):
             graphs = [hosted for hosted in partition.graphs.values() if not hosted.behind]
-            results += self._receive_all(number, self._catch_up.unseen(number, graphs, start, end))
+            some = self._catch_up.unseen(number, graphs, begin, min(begin + EVENTS, end))
+            results += self._receive_all(number, some)
         return results
 
     def _receive_all(self, number: int, arrivals: Sequence[Arrival]) -> list[BatchResult]:
@@ -256,7 +258,9 @@ class GraphHost:
         partition, offset = self._partitions[number], arrivals[0].source.offset
         hosted = partition.graphs.get(name)
         try:
-            if hosted is None and name not in partition.waiting:
+            if self._is_for_others_to_load(partition, name):
+                self.waiting.wait(name, number, offset, None)
+            elif hosted is None and name not in partition.waiting:
                 hosted = self._load(number, name, offset)
                 if hosted is None and name not in partition.waiting:
                     return [self._turned_away.without_model(name, arrivals)]
@@ -273,6 +277,12 @@ class GraphHost:
         if hosted.behind:
             self.turns.inboxes.drop(hosted.place)
         return results
+
+    def _is_for_others_to_load(self, partition: Partition, name: str) -> bool:
+        """Whether a graph that is not here waits in the log while it is loaded, because some are here already."""
+        if not self.loads_beside or name in partition.graphs or name in partition.waiting or partition.is_absent(name):
+            return False
+        return any(one.graphs or one.waiting for one in self._partitions.values()) and self._loader.has_model(name)
 
     def _load(self, number: int, name: str, offset: int) -> HostedGraph | None:
         """The graph, so that it stands right before `offset`, or further where it was saved later.

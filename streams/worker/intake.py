@@ -180,7 +180,7 @@ class Intake:
     def _arrival_of(self, message: Any) -> Arrival:
         """The event, from where on the log has nothing before it that was not delivered, and what others answered.
 
-        What comes first need not follow what was committed: something fetched in the assignment before may overtake it.
+        What comes first need not follow what was committed: what is fetched while partitions are dealt out is dropped.
         """
         source = Source(message.partition, message.offset)
         generation = getattr(message, "generation_id", None)

@@ -59,6 +59,10 @@ class Loader:
         """The graphs that have a place in the model store."""
         return self._models.graphs()
 
+    def has_model(self, name: str) -> bool:
+        """Whether a graph has a first version."""
+        return self._models.first(name) is not None
+
     def has_snapshot(self, name: str, log_id: str) -> bool:
         """Whether a graph has been here before."""
         return self._snapshots(name, log_id).exist

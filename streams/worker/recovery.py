@@ -1,4 +1,4 @@
-"""Brings graphs back that wait: set aside, far behind, or quiet since the worker started. One at a time.
+"""Brings graphs that wait: new here beside others, set aside, far behind, or quiet since the start. One at a time.
 
 Files and the log are read on a thread of its own. The device's thread gets slices of at most a batch, in turn with
 live batches, so a graph that takes an hour to catch up holds up nobody, and the consumer group hears of us meanwhile.
@@ -58,7 +58,7 @@ class Recovery:
 
     async def run(self) -> None:
         """Bring back what is due until cancelled."""
-        self._running = asyncio.current_task()
+        self._running, self._host.loads_beside = asyncio.current_task(), True
         while True:
             if self._ours is not None:
                 await self._find_quiet(self._ours)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
 from aiokafka.structs import OffsetAndMetadata
 
+from streams import own_log_consumer
 from streams.kafka import EventLog
 from streams.own_log_consumer import OwnOffsets
 
@@ -20,7 +24,7 @@ class Group:
 
     def __init__(self) -> None:
         self.kept: dict[TopicPartition, OffsetAndMetadata] = {}
-        self.at: dict[TopicPartition, int] = {}
+        self.at = dict.fromkeys((A, B, C, D), 12)  # what was fetched before that was dropped
         self._coordinator = SimpleNamespace(fetch_committed_offsets=self._fetch)
 
     async def commit(self, offsets: dict[TopicPartition, OffsetAndMetadata]) -> None:
@@ -28,9 +32,11 @@ class Group:
             raise ValueError(offsets)  # as the library does
         self.kept |= offsets
 
-    async def seek_to_committed(self) -> dict[TopicPartition, int | None]:
-        self.at |= {place: one.offset for place, one in self.kept.items()}
-        return {place: self.kept[place].offset if place in self.kept else None for place in (A, B, C, D)}
+    def assignment(self) -> set[TopicPartition]:
+        return set(self.at)
+
+    def seek(self, place: TopicPartition, offset: int) -> None:
+        self.at[place] = offset
 
     async def seek_to_beginning(self, *places: TopicPartition) -> None:
         self.at |= dict.fromkeys(places, 0)
@@ -53,7 +59,40 @@ def test_offsets_that_were_committed_in_another_log_do_not_count() -> None:
         return await member(group, "new").seek_to_committed()
 
     assert asyncio.run(scenario()) == {A: None, B: 5, C: 9, D: None}
-    assert group.at == {A: 0, B: 5, C: 9}
+    assert group.at == {A: 0, B: 5, C: 9, D: 0}, "also where nothing was committed"
+
+
+def test_a_topic_made_anew_while_a_place_in_it_is_looked_for_is_read_from_its_beginning() -> None:
+    group = Group()
+
+    def looked_up() -> EventLog:
+        group.kept.clear()  # with a topic its offsets are gone
+        return EventLog("new", 4)
+
+    async def scenario() -> dict[TopicPartition, int | None]:
+        await member(group, "old").commit({A: OffsetAndMetadata(3_000, "")})
+        return await OwnOffsets(group, looked_up).seek_to_committed()
+
+    assert asyncio.run(scenario()) == dict.fromkeys((A, B, C, D))
+    assert group.at == dict.fromkeys((A, B, C, D), 0)
+
+
+def test_a_log_that_is_not_seen_for_long_ends_the_search_for_a_place_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_log_consumer, "KNOWN_WITHIN", 0.01)
+    found = threading.Event()
+
+    def looked_up() -> EventLog:
+        found.wait(10)
+        return EventLog("late", 4)
+
+    async def scenario() -> None:
+        try:
+            with pytest.raises(KafkaError, match="not seen within"):
+                await OwnOffsets(Group(), looked_up).seek_to_committed()
+        finally:
+            found.set()
+
+    asyncio.run(scenario())
 
 
 def test_a_worker_whose_partitions_were_taken_away_commits_nothing_and_lives() -> None:

@@ -104,6 +104,13 @@ class Life:
 
         asyncio.run(started())
 
+    async def load(self) -> None:
+        """Both graphs are here before anything comes."""
+        host = self.parts.host
+        for name in ("g", SMALL):
+            await self.parts.device.run(host.waiting.expect, name, HERE)
+        await until(lambda: host.find("g") is not None and host.find(SMALL) is not None)
+
     async def deliver(self, start: int = 0, end: int | None = None) -> None:
         for arrival in self.log.arrivals[start:end]:
             await self.parts.intake.put(Delivered(arrival))
@@ -169,6 +176,7 @@ def test_a_question_behind_a_flood_of_another_graph_is_answered_in_the_batch_aft
 
     async def scenario(life: Life) -> None:
         nonlocal before
+        await life.load()
         await life.deliver()
         before = life.taken("g")
         assert before < FLOOD // 2, "it was not there before most of the flood was done"
@@ -188,6 +196,7 @@ def test_two_floods_and_what_comes_between_them_have_equal_shares(settings: Stre
     life = Life(settings, log)
 
     async def scenario(life: Life) -> None:
+        await life.load()
         await life.deliver()
         before = life.taken("g"), life.taken(SMALL)
         await until(lambda: life.taken(SMALL) > before[1] + 60)
@@ -292,6 +301,7 @@ def test_a_log_that_cannot_be_read_for_a_while_is_an_incident_of_the_graph_that_
     monkeypatch.setattr(log, "records", records)
 
     async def scenario(life: Life) -> None:
+        await life.load()
         await life.deliver()
         await until(
             lambda: (

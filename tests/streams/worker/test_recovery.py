@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ import orjson
 import pytest
 
 from adatkg_core.errors import AdatkgError
+from adatkg_core.events import Source
 from adatkg_core.runtime import retry
+from adatkg_core.storage import ModelStore
 from streams.kafka import partition_of
 from streams.settings import StreamSettings
 from streams.worker import Arrival, graph_host, recovery
@@ -144,6 +148,39 @@ def test_a_graph_far_behind_catches_up_in_slices_and_holds_up_nobody(
     run(one, scenario)
     expected = calm(tmp_path, log.arrivals)
     assert_same(answers(one), {offset: expected[offset] for offset in range(51, 60, 2)})
+    assert one.incidents.open() == []
+
+
+def test_while_a_graph_is_loaded_the_others_go_on_and_it_answers_all_that_was_sent_to_it(
+    settings: StreamSettings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = next(name for name in map("h{}".format, range(99)) if partition_of(name, PARTITIONS) != HERE)
+    there = partition_of(other, PARTITIONS)
+    store = ModelStore(settings.models)
+    store.put(other, store.bundle("g", "v1"), None)
+    store.make_present(other, "v1")
+    own = events(40)
+    others = [replace(one, source=Source(there, one.source.offset), key=other.encode()) for one in events(20)]
+    one = FakeWorker(settings, log=WholeLog("first", [*own, *others]))
+    begin, loaded = one.loader.begin, threading.Event()
+
+    def slowly(name: str, *arguments: Any) -> Any:
+        assert name == "g" or loaded.wait(20), "meanwhile nobody else got on"
+        return begin(name, *arguments)
+
+    monkeypatch.setattr(one.loader, "begin", slowly)
+
+    async def scenario(one: FakeWorker) -> None:
+        one.intake.assigned([HERE, there])
+        await deliver(one, own[:10])
+        await until(lambda: len(answers(one)) == 5)
+        await deliver(one, [*others[:10], *own[10:], *others[10:]])
+        await until(lambda: len(answers(one)) == 20)
+        assert one.host.capture().waiting == {there: 0}
+        loaded.set()
+        await until(lambda: len(one.outbox.sent) == 30)
+
+    run(one, scenario)
     assert one.incidents.open() == []
 
 
