@@ -65,10 +65,11 @@ def test_a_restart_costs_a_snapshot_and_the_tail_of_the_log(world: World) -> Non
     worker = world.start_worker(snapshot_events=300, snapshot_seconds=3600, batch_events=100)
     world.publish(events)
     world.await_answers(ids_of(events))
-    until(lambda: bool(worker.said("snapshot")[-1]["committed"]), "a snapshot is written")
+    half = len(events) // 2  # a snapshot is due every 300 events, but a busy machine may take long for one
+    until(lambda: max(worker.said("snapshot")[-1]["committed"].values(), default=0) > half, "snapshots are written")
     worker.kill()
     tail = world.end_of("g") - world.newest_snapshot("g").offset
-    assert 0 <= tail < len(events) // 2
+    assert 0 <= tail < half
     again = world.start_worker()
     more = list(stream_of(LONG, "g", slice(1000, 1001)))
     world.publish([(graph, value.replace(b'"g-0-', b'"g-more-')) for graph, value in more])
