@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from adatkg_core.engine.live_commit.layout import Kept, Shortcuts, Single, TableRows, Waiting
+from adatkg_core.engine.live_commit.layout import EntityRows, Kept, Shortcuts, Single, TableRows, Waiting
 from adatkg_core.evidence.compiled import Cells
 from adatkg_core.runtime import compiled
 
@@ -28,6 +30,22 @@ def _cells_of(context: Any, array: Any) -> Any:
 
 _made: Any = intrinsic(_cells_of)
 cells_of: Callable[[Any], Cells[Any]] = _made
+
+
+def _fetch(context: Any, cells: Any, place: Any) -> Any:
+    def code(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        at = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), byte)
+        kind = ir.FunctionType(ir.VoidType(), (byte, number, number, number))
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
+        builder.call(prefetch, [at, *(ir.Constant(number, one) for one in (0, 3, 1))])
+        return target.get_dummy_value()
+
+    return types.void(cells, types.int64), code
+
+
+_asked: Any = intrinsic(_fetch)
+fetch: Callable[[Cells[Any], int], None] = _asked  # asks memory for what stands there, without waiting for it
 
 
 class TableCells(NamedTuple):
@@ -56,9 +74,11 @@ class ShortcutCells(NamedTuple):
     following: Cells[int]
     block: Cells[int]
     least: Cells[float]
+    bounds: Cells[int]  # the bits of these; as none is below zero, they are in the same order
     as_of: Cells[int]
     used: Cells[int]
     lively: Cells[float]
+    lively_bits: Cells[int]  # likewise
     found: Cells[int]
 
 
@@ -97,6 +117,19 @@ class KeptCells(NamedTuple):
     numbers: Cells[int]
 
 
+class EntityCells(NamedTuple):
+    """See `EntityRows`."""
+
+    ring_relation: Cells[int]
+    ring_other: Cells[int]
+    ring_time: Cells[int]
+    interactions: Cells[int]
+    last_time: Cells[int]
+    activity_fast: Cells[float]
+    activity_slow: Cells[float]
+    row_length: Cells[float]
+
+
 class Decay(NamedTuple):
     """What is left of a count at each age, up to the one at which nothing is."""
 
@@ -133,9 +166,11 @@ def shortcut_cells(shortcuts: Shortcuts) -> ShortcutCells:
         cells_of(shortcuts.following),
         cells_of(shortcuts.block),
         cells_of(shortcuts.least),
+        cells_of(shortcuts.least.view(np.int32)),
         cells_of(shortcuts.as_of),
         cells_of(shortcuts.used),
         cells_of(shortcuts.lively),
+        cells_of(shortcuts.lively.view(np.int32)),
         cells_of(shortcuts.found),
     )
 
@@ -176,6 +211,21 @@ def kept_cells(kept: Kept) -> KeptCells:
         cells_of(kept.touched),
         cells_of(kept.claimed),
         cells_of(kept.numbers),
+    )
+
+
+@compiled
+def entity_cells(entities: EntityRows) -> EntityCells:
+    """As addresses."""
+    return EntityCells(
+        cells_of(entities.ring_relation),
+        cells_of(entities.ring_other),
+        cells_of(entities.ring_time),
+        cells_of(entities.interactions),
+        cells_of(entities.last_time),
+        cells_of(entities.activity_fast),
+        cells_of(entities.activity_slow),
+        cells_of(entities.row_length),
     )
 
 

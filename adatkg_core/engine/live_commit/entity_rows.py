@@ -6,7 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from adatkg_core.engine.live_commit.cells import Decay, TableCells, cells_of, decay, table_cells
+from adatkg_core.engine.live_commit.cells import (
+    Decay,
+    EntityCells,
+    TableCells,
+    cells_of,
+    decay,
+    entity_cells,
+    fetch,
+    table_cells,
+)
+from adatkg_core.engine.live_commit.fetching import PLACES, SLOTS, fetch_column, fetch_row
 from adatkg_core.engine.live_commit.layout import (
     NOBODY,
     TOUCHED,
@@ -30,7 +40,12 @@ ZERO, ONE, QUARTER = single(0), single(1), single(0.25)
 @compiled
 def keep_entities(entities: EntityRows, kept: KeptEntities, rows: Wide, count: int) -> int:
     """Bring distinct rows back to where they were before the tick, or keep them; returns how many are kept now."""
-    for row in rows:
+    cells, places, capacity = entity_cells(entities), cells_of(kept.place), entities.ring_time.shape[1]
+    for i in range(rows.size):
+        row = rows[i]
+        if i + SLOTS < rows.size:
+            fetch(places, rows[i + SLOTS])
+            _fetch_entity(cells, rows[i + SLOTS], capacity)
         place = int(kept.place[row])
         if place != NOBODY:
             _copy(kept.was, place, entities, row)
@@ -39,6 +54,19 @@ def keep_entities(entities: EntityRows, kept: KeptEntities, rows: Wide, count: i
             kept.place[row], kept.entity[count] = count, row
             count += 1
     return count
+
+
+@compiled
+def _fetch_entity(entities: EntityCells, row: int, capacity: int) -> None:
+    for column in range(0, capacity, PAGE):
+        fetch(entities.ring_relation, row * capacity + column)
+        fetch(entities.ring_other, row * capacity + column)
+        fetch(entities.ring_time, row * capacity + column)
+    fetch(entities.interactions, row)
+    fetch(entities.last_time, row)
+    fetch(entities.activity_fast, row)
+    fetch(entities.activity_slow, row)
+    fetch(entities.row_length, row)
 
 
 @compiled
@@ -73,8 +101,21 @@ def count_entities(
     entities: EntityRows, waiting: Waiting, of_object: Wide, rows: Wide, time: int, fast: Single, slow: Single
 ) -> None:
     """Take in all interactions of distinct rows, which are as before the tick: first as subjects, then as objects."""
-    capacity = entities.ring_time.shape[1]
-    for row in rows:
+    cells, capacity = entity_cells(entities), entities.ring_time.shape[1]
+    latest = cells_of(waiting.latest)
+    for i in range(rows.size):
+        row = rows[i]
+        if i + PLACES < rows.size:
+            fetch(cells.interactions, rows[i + PLACES])
+            fetch(cells.last_time, rows[i + PLACES])
+            fetch(cells.activity_fast, rows[i + PLACES])
+            fetch(cells.activity_slow, rows[i + PLACES])
+            fetch(latest, rows[i + PLACES])
+        if i + SLOTS < rows.size:
+            next_place = rows[i + SLOTS] * capacity + entities.interactions[rows[i + SLOTS]] % capacity
+            fetch(cells.ring_relation, next_place)
+            fetch(cells.ring_other, next_place)
+            fetch(cells.ring_time, next_place)
         mine = _in_order(waiting, of_object, row)
         before = entities.interactions[row]
         for k in range(max(0, mine.size - capacity), mine.size):
@@ -121,7 +162,12 @@ def count_transitions(
     `table` [2R, 2R] is the state's; returns how many of its places are kept by now.
     """
     fill, pages, seen = pair.fill, pair.pages, pair.other
+    cells = table_cells(pair)
     for i in range(entity.size):
+        if i + PLACES < entity.size:
+            fetch_row(cells, entity[i + PLACES])
+        if i + SLOTS < entity.size:
+            fetch_column(cells, entity[i + SLOTS], fill[entity[i + SLOTS]])
         filled = int(fill[entity[i]])
         for page in range((filled + PAGE - 1) // PAGE):
             start = int(pages[entity[i], page]) * PAGE
@@ -161,8 +207,14 @@ def measure_rows(
     terms = np.empty(PAGE, np.float32)
     for row in rows:
         found = _mark(lengths, measured, found, row)
+    for i in range(min(found, SLOTS)):
+        _fetch_row(table, measured[i])
     i = 0
     while i < found:
+        if i + PLACES < found:
+            fetch_row(table, measured[i + PLACES])
+        if i + SLOTS < found:
+            _fetch_row(table, measured[i + SLOTS])
         filled = table.fill[measured[i]]
         spreads = found < most and i < rows.size and fill_before[i] != filled
         total = ZERO
@@ -179,6 +231,16 @@ def measure_rows(
         i += 1
     for i in range(found):
         lengths[measured[i]] = length[i]
+
+
+@compiled
+def _fetch_row(table: TableCells, row: int) -> None:
+    """Have what `_weigh_page` will read of a row brought near, while others are weighed."""
+    for position in range(0, table.fill[row], PAGE):
+        start = slot_at(table, row, position)
+        fetch(table.other, start)
+        fetch(table.last, start)
+        fetch(table.slow, start)
 
 
 @compiled

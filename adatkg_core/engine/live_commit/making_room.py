@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from adatkg_core.engine.live_commit.cells import Decay, KeptCells, ShortcutCells, TableCells
+from adatkg_core.engine.live_commit.cells import Decay, KeptCells, ShortcutCells, TableCells, fetch
 from adatkg_core.engine.live_commit.layout import NOBODY
-from adatkg_core.engine.live_commit.row_index import link, unlink
-from adatkg_core.engine.live_commit.slots import PAGE, slot_at, write_slot
+from adatkg_core.engine.live_commit.row_index import bucket_of, link, unlink_from
+from adatkg_core.engine.live_commit.slots import PAGE, key_of, slot_at, write_slot
 from adatkg_core.evidence.compiled import Cells
 from adatkg_core.runtime import compiled
 
@@ -33,11 +33,16 @@ def make_room(
     row: int,
     keys: Cells[int],
     weights: Cells[float],
+    stands: Cells[int],
     count: int,
     time: int,
     slow: Decay,
 ) -> None:
-    """Put keys into the least lively slots of a full row, the first one among equals; what this tick wrote stays."""
+    """Put keys into the least lively slots of a full row, the first one among equals; what this tick wrote stays.
+
+    The index follows in the end, when the buckets of all these slots are on their way from memory at once: until then
+    `keys` has the bucket of each slot's earlier key, and `stands` has the slot.
+    """
     bounds = _find_bounds(table, shortcuts, kept, row, time, slow)
     # Of each page the least lively slot and where it stands; a bound and NOBODY as long as it is not looked through.
     lively, found = shortcuts.lively, shortcuts.found
@@ -45,21 +50,39 @@ def make_room(
         lively[page] = shortcuts.least[bounds + page] if bounds != NOBODY else ZERO
         found[page] = NOBODY
     for k in range(count):
-        page = _first_least(lively, table.width)
+        page = first_least(shortcuts.lively_bits, 0, table.width)
         while found[page] == NOBODY:
             _look_through(table, shortcuts, row, page, time, slow, bounds)
-            page = _first_least(lively, table.width)
+            page = first_least(shortcuts.lively_bits, 0, table.width)
         if lively[page] == NEVER:
-            return
+            count = k
+            break
         position = found[page]
+        key, stands[k] = keys[k], position
         if shortcuts.buckets[row]:
-            unlink(table, shortcuts, row, position)
-        write_slot(table, kept, row, position, keys[k], weights[k], time)
-        if shortcuts.buckets[row]:
-            link(table, shortcuts, row, position)
+            keys[k] = bucket_of(table, shortcuts, row, key_of(table, slot_at(table, row, position)))
+            fetch(shortcuts.first, keys[k])
+        write_slot(table, kept, row, position, key, weights[k], time)
         if bounds != NOBODY:
             shortcuts.least[bounds + page] = min(shortcuts.least[bounds + page], weights[k])
         _look_through(table, shortcuts, row, page, time, slow, bounds)
+    if shortcuts.buckets[row]:
+        _index_anew(table, shortcuts, row, keys, stands, count)
+
+
+@compiled
+def _index_anew(
+    table: TableCells, shortcuts: ShortcutCells, row: int, buckets: Cells[int], stands: Cells[int], count: int
+) -> None:
+    """Move slots from the buckets of the keys that they had to those of the keys that they have."""
+    for k in range(count):
+        first = shortcuts.first[buckets[k]]
+        if first != stands[k]:
+            fetch(shortcuts.following, slot_at(table, row, first))
+    for k in range(count):
+        unlink_from(table, shortcuts, row, stands[k], buckets[k])
+    for k in range(count):
+        link(table, shortcuts, row, stands[k])
 
 
 @compiled
@@ -85,12 +108,15 @@ def _find_bounds(table: TableCells, shortcuts: ShortcutCells, kept: KeptCells, r
 
 
 @compiled
-def _first_least(lively: Cells[float], width: int) -> int:
-    page = 0
-    for other in range(1, width):
-        if lively[other] < lively[page]:
-            page = other
-    return page
+def first_least(bits: Cells[int], start: int, width: int) -> int:
+    """Where the least of some numbers stands first, by their bits, of which several are compared at once."""
+    least = bits[start]
+    for i in range(1, width):
+        least = min(least, bits[start + i])
+    first = 0
+    while bits[start + first] != least:
+        first += 1
+    return first
 
 
 @compiled

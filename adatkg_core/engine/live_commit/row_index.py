@@ -37,7 +37,7 @@ def make_index(table: TableCells, shortcuts: ShortcutCells, row: int) -> None:
 @compiled
 def find(table: TableCells, shortcuts: ShortcutCells, row: int, key: int) -> int:
     """Where in an indexed row a key stands, NOBODY where it does not."""
-    position = shortcuts.first[_bucket(table, shortcuts, row, key)]
+    position = shortcuts.first[bucket_of(table, shortcuts, row, key)]
     while position != NOBODY:
         slot = slot_at(table, row, position)
         if key_of(table, slot) == key:
@@ -50,7 +50,7 @@ def find(table: TableCells, shortcuts: ShortcutCells, row: int, key: int) -> int
 def link(table: TableCells, shortcuts: ShortcutCells, row: int, position: int) -> None:
     """A slot of an indexed row holds another key from now on."""
     slot = slot_at(table, row, position)
-    bucket = _bucket(table, shortcuts, row, key_of(table, slot))
+    bucket = bucket_of(table, shortcuts, row, key_of(table, slot))
     shortcuts.following[slot] = shortcuts.first[bucket]
     shortcuts.first[bucket] = position
 
@@ -58,8 +58,14 @@ def link(table: TableCells, shortcuts: ShortcutCells, row: int, position: int) -
 @compiled
 def unlink(table: TableCells, shortcuts: ShortcutCells, row: int, position: int) -> None:
     """A slot of an indexed row is about to lose its key."""
+    key = key_of(table, slot_at(table, row, position))
+    unlink_from(table, shortcuts, row, position, bucket_of(table, shortcuts, row, key))
+
+
+@compiled
+def unlink_from(table: TableCells, shortcuts: ShortcutCells, row: int, position: int, bucket: int) -> None:
+    """Take a slot out of the bucket of the key that it had."""
     slot = slot_at(table, row, position)
-    bucket = _bucket(table, shortcuts, row, key_of(table, slot))
     here = shortcuts.first[bucket]
     if here == position:
         shortcuts.first[bucket] = shortcuts.following[slot]
@@ -71,7 +77,7 @@ def unlink(table: TableCells, shortcuts: ShortcutCells, row: int, position: int)
 
 
 @compiled
-def _bucket(table: TableCells, shortcuts: ShortcutCells, row: int, key: int) -> int:
+def bucket_of(table: TableCells, shortcuts: ShortcutCells, row: int, key: int) -> int:
     """The place at which the bucket of a key begins."""
     relation, other = key >> SHIFT, key & ((1 << SHIFT) - 1)
     mixed = (other * 0x9E3779B1 ^ relation * 0x85EBCA77) >> 15

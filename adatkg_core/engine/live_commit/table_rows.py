@@ -23,6 +23,7 @@ from adatkg_core.engine.live_commit.cells import (
     table_cells,
     waiting_cells,
 )
+from adatkg_core.engine.live_commit.fetching import PLACES, fetch_ahead
 from adatkg_core.engine.live_commit.layout import (
     CLAIMED,
     FREE,
@@ -85,8 +86,10 @@ def count_rows(
         cells.before[i] = cells.latest[cells.row[i]]
         cells.latest[cells.row[i]] = i
     tick = _Tick(table_cells(table), shortcut_cells(shortcuts), cells, kept_cells(kept), time, decay(fast), decay(slow))
-    for row in rows:
-        _count_row(tick, row)
+    for i in range(-PLACES, rows.size):
+        fetch_ahead(tick.table, tick.shortcuts, tick.waiting, tick.kept, rows, i)
+        if i >= 0:
+            _count_row(tick, rows[i])
 
 
 @compiled
@@ -168,7 +171,7 @@ def _count_row(tick: _Tick, row: int) -> None:
         filled += 1
     table.fill[row] = filled
     if over:
-        make_room(table, shortcuts, kept, row, keys, weights, over, tick.time, tick.slow)
+        make_room(table, shortcuts, kept, row, keys, weights, stands, over, tick.time, tick.slow)
 
 
 @compiled
