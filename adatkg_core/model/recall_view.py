@@ -36,11 +36,16 @@ class KeptRows:
         self._tensors: tuple[Tensor, ...] = ()
         self._known = 0
         self._stale: list[Tensor] = []
+        self._several = 0  # rows in these
 
     def renew(self, rows: Tensor) -> None:
         """These are stale."""
-        if self._tensors:
-            self._stale.append(rows)
+        if not self._tensors:
+            return
+        self._stale.append(rows)
+        self._several += rows.shape[0]
+        if self._several > self._tensors[0].shape[0]:  # nobody has asked for long: all are as quickly computed
+            self._forget()
 
     def get(self, entities: int, n: int, compute: Callable[[Index], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
         """The first n rows; those from `entities` on belong to strangers and are computed each time."""
@@ -52,8 +57,12 @@ class KeptRows:
             if self._stale:
                 self._write(torch.cat(self._stale), compute)
         self._stale.clear()
-        self._known = entities
+        self._known, self._several = entities, 0
         return tuple(part[:n] for part in self._tensors)
+
+    def _forget(self) -> None:
+        self._tensors, self._several = (), 0
+        self._stale.clear()
 
     def _write(self, rows: Index, compute: Callable[[Index], tuple[Tensor, ...]]) -> None:
         if isinstance(rows, slice):

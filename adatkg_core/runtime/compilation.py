@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, wraps
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar, cast
@@ -34,6 +34,7 @@ def compiled(function: Callable[P, T]) -> Callable[P, T]:
     try:
         made = numba.njit(nogil=True, cache=True)(function)
         made.compile = _one_at_a_time(made.compile, folder / "lock")
+        made._cache.save_overload = _where_there_is_room(made._cache.save_overload)
     except RuntimeError:  # there is no folder that can be written to
         made = numba.njit(nogil=True)(function)
     finally:
@@ -54,6 +55,17 @@ def _one_at_a_time(compile_it: Callable[..., Any], lock: Path) -> Callable[..., 
             return compile_it(signature)
 
     return alone
+
+
+def _where_there_is_room(save: Callable[..., None]) -> Callable[..., None]:
+    """What is compiled can be called all the same when a disk is full: numba would have its first call fail."""
+
+    @wraps(save)
+    def tried(signature: Any, made: Any) -> None:
+        with suppress(OSError):
+            save(signature, made)
+
+    return tried
 
 
 @contextmanager

@@ -223,14 +223,27 @@ def measure_rows(
             _weigh_page(table, start, time, left, cells_of(terms))
             for k in range(inside):
                 total += terms[k]
-            if spreads:  # who has the row as a partner is one of its own: such a row was never full
+            if spreads:  # who has the row as a partner is one of its own, or was before the tick: it was not full
                 for slot in range(start, start + inside):
                     if touched[table.other[slot]] != NOBODY:
                         found = _mark(lengths, measured, found, table.other[slot])
+        if spreads:
+            found = _mark_former(kept, lengths, measured, found, measured[i])
         length[i] = np.sqrt(np.float64(total))
         i += 1
     for i in range(found):
         lengths[measured[i]] = length[i]
+
+
+@compiled
+def _mark_former(kept: Kept, lengths: Single, measured: Wide, found: int, row: int) -> int:
+    """Partners that have made room in this very tick, which filled the row, still have it as theirs."""
+    entry = int(kept.newest[row])
+    while entry != NOBODY:
+        if kept.fill[kept.other[entry]] != NOBODY:
+            found = _mark(lengths, measured, found, kept.other[entry])
+        entry = int(kept.before[entry])
+    return found
 
 
 @compiled

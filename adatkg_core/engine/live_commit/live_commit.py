@@ -208,6 +208,6 @@ def prepare() -> None:
     state.reserve(2)
     live, fact = LiveCommit(state), torch.tensor([[0, 0, 1]], device=device)
     live.take(fact, 1)
-    live.undo()
-    live.take(fact, 1)
     live.keep()
+    live.take(fact, 2)  # which follows something, as the one before does not
+    live.undo()

@@ -25,6 +25,7 @@ from adatkg_core.engine.live_commit.layout import (
     Waiting,
     Wide,
 )
+from adatkg_core.engine.live_commit.slots import PAGE
 from adatkg_core.engine.live_commit.table_rows import count_rows, forget_all, restore_all, restore_rows
 from adatkg_core.state import GraphState, Overwritten, PagedTable
 
@@ -128,13 +129,16 @@ class LiveTable:
                 self._shortcuts.used[0] = 0
             state.table_writes[name] += 1
             self._writes = state.table_writes[name]
-        state.reserve_pages(name, int(self._kept.numbers[NEXT_PAGE]) + more)
+        pages = int(self._kept.numbers[NEXT_PAGE]) + more
+        if pages * PAGE > state.tensors[f"{name}_last"].shape[0]:
+            self._arrays, self._owners = None, ()  # else none of the tensors would be freed before all have grown
+        state.reserve_pages(name, pages)
         rows, size = state.tensors[f"{name}_fill"].shape[0], self._size + more
         if rows > self._kept.fill.size or size > self._waiting.row.size:
             rows, size = max(rows, self._kept.fill.size), max(2 * self._waiting.row.size, size, 64)
             self._waiting = Waiting._make(map(_grown, self._waiting, _waiting(rows, size)))
             self._kept = Kept._make(map(_grown, self._kept, _kept(rows, size)))
-        slots = state.tensors[f"{name}_last"].shape[0]
+        slots = max(state.tensors[f"{name}_last"].shape[0], self._shortcuts.first.size)
         if rows > self._shortcuts.block.size or slots > self._shortcuts.first.size:
             larger = self._no_shortcuts(self._kept.fill.size, slots)
             self._shortcuts = Shortcuts._make(map(_grown, self._shortcuts, larger))

@@ -83,6 +83,21 @@ def test_rows_are_computed_when_first_wanted_when_stale_and_when_they_belong_to_
     assert computed == [[0, 1, 2, 3, 4], [3, 4, 5], [1]]
 
 
+def test_rows_that_are_stale_for_long_without_a_question_are_not_listed_for_ever() -> None:
+    computed: list[Index] = []
+
+    def compute(rows: Index) -> tuple[Tensor]:
+        computed.append(rows)
+        return (torch.arange(20.0)[rows].clone(),)
+
+    kept = KeptRows()
+    kept.get(5, 5, compute)
+    for _ in range(6):
+        kept.renew(torch.tensor([1]))
+    assert torch.equal(kept.get(5, 5, compute)[0], torch.arange(5.0))
+    assert computed == [slice(0, 5), slice(0, 5)]
+
+
 def test_names_of_strangers_are_projected_each_time() -> None:
     view, text, projected = RecallView(4), torch.arange(12.0).view(6, 2), []
 

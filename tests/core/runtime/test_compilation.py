@@ -62,3 +62,19 @@ def test_where_nothing_can_be_kept_a_function_is_compiled_all_the_same(
         return 2 * number
 
     assert compiled(twice)(2.5) == 5.0
+
+
+def test_a_full_disk_keeps_nobody_from_calling_what_was_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADATKG_CACHE", str(tmp_path))
+
+    def is_full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", is_full)
+
+    def twice(number: int) -> int:
+        return 2 * number
+
+    assert compiled(twice)(21) == 42

@@ -46,6 +46,25 @@ def assert_same_rows(found: GraphState, wanted: GraphState) -> None:
     assert [name for name in plain if not torch.equal(found.tensors[name], wanted.tensors[name])] == []
 
 
+def test_who_made_room_in_the_tick_that_filled_a_row_is_measured_by_how_full_it_is_now() -> None:
+    """An entity of the tick still has the row as a partner, which has it no more and has become less rare."""
+    model, calm, live_state = states({**TIGHT, "recall.partner_slots": 16})
+    for state in (calm, live_state):
+        state.reserve(32)
+        state.entities = 32
+    live = LiveCommit(live_state)
+    for now, some in enumerate(([(0, 0, 1)], [(0, 0, other) for other in range(3, 17)]), start=1):
+        commit_facts(model, calm, torch.tensor(some), now)
+        live.take(torch.tensor(some), now)
+        live.keep()
+    first, second = [(1, 0, 2)], [(0, 0, 20), (0, 0, 21)]
+    commit_facts(model, calm, torch.tensor(first + second), 5)
+    for some in (first, second):
+        live.take(torch.tensor(some), 5)
+    assert 1 not in calm.tensors["partner_other"][calm.partner_table.slots(calm, torch.tensor([0]))[1]].tolist()
+    assert_same_rows(live_state, calm)
+
+
 @quick
 @given(story=commits(6), tight=st.booleans(), evidence=st.booleans(), data=st.data())
 def test_facts_one_after_the_other_make_the_rows_of_a_single_commit_and_can_be_taken_out(
