@@ -20,9 +20,9 @@ T = TypeVar("T")
 def compiled(function: Callable[P, T]) -> Callable[P, T]:
     """The function as machine code that runs without the interpreter's lock.
 
-    What is compiled is kept in a folder named after everything that stands beside the function: numba itself would not
-    notice a change in a file from which it calls. Of processes that want it at the same time one compiles; the others
-    wait and take what it has kept.
+    What is compiled is kept in a folder named after everything that stands beside the function and one level above it:
+    numba itself would not notice a change in a file from which it calls, or takes a constant. Of processes that want it
+    at the same time one compiles; the others wait and take what it has kept.
     """
     import numba  # not at the top: commands that compute nothing start without it
 
@@ -100,6 +100,6 @@ def _file_for(lock: Path) -> Iterator[IO[bytes] | None]:
 @cache
 def _version(folder: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
+    for path in (*sorted(folder.glob("*.py")), *sorted(folder.parent.glob("*.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

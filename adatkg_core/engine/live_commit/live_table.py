@@ -136,8 +136,9 @@ class LiveTable:
         rows, size = state.tensors[f"{name}_fill"].shape[0], self._size + more
         if rows > self._kept.fill.size or size > self._waiting.row.size:
             rows, size = max(rows, self._kept.fill.size), max(2 * self._waiting.row.size, size, 64)
-            self._waiting = Waiting._make(map(_grown, self._waiting, _waiting(rows, size)))
-            self._kept = Kept._make(map(_grown, self._kept, _kept(rows, size)))
+            waiting = Waiting._make(map(_grown, self._waiting, _waiting(rows, size)))
+            kept = Kept._make(map(_grown, self._kept, _kept(rows, size)))
+            self._waiting, self._kept = waiting, kept  # both or none: compiled code takes them for equally large
         slots = max(state.tensors[f"{name}_last"].shape[0], self._shortcuts.first.size)
         if rows > self._shortcuts.block.size or slots > self._shortcuts.first.size:
             larger = self._no_shortcuts(self._kept.fill.size, slots)

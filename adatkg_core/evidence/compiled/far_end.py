@@ -79,7 +79,11 @@ class KeptFarEnd:
             beside = activity.data_ptr(), active, embedded.data_ptr(), width, columns.data_ptr()
             spans = recall.fast, recall.slow
             _describe(rows, kept, stale.data_ptr(), several, count.data_ptr(), questions.time, version, *spans, *beside)
-            self._value[stale[:several]] = weigh(columns).squeeze(1)
+            try:
+                self._value[stale[:several]] = weigh(columns).squeeze(1)
+            except BaseException:
+                self._seen[stale[:several]] = NEVER  # they are described, but what they are worth is not known
+                raise
         return owner, other, self._features[slot], self._value[slot]
 
     def _reserve(self, slots: int) -> None:
