@@ -14,8 +14,17 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from adatkg_core.engine.live_commit.layout import EntityRows, Kept, Shortcuts, Single, TableRows, Waiting
-from adatkg_core.evidence.compiled import Cells
+from adatkg_core.engine.live_commit.layout import (
+    EntityRows,
+    Kept,
+    Short,
+    Shortcuts,
+    Single,
+    TableRows,
+    Waiting,
+    Wide,
+)
+from adatkg_core.evidence.compiled import Cells, floats, narrow, wide
 from adatkg_core.runtime import compiled
 
 
@@ -137,80 +146,94 @@ class Decay(NamedTuple):
     oldest: int
 
 
+OF_SHORTCUTS = 2 + len(TableRows._fields)  # where the addresses of each begin, behind width and whether it is dated
+OF_WAITING = OF_SHORTCUTS + len(Shortcuts._fields)
+OF_KEPT = OF_WAITING + len(Waiting._fields)
+
+
+def places_of(table: TableRows, shortcuts: Shortcuts, waiting: Waiting, kept: Kept) -> Wide:
+    """All of these as one array of addresses: to hand fifty arrays to compiled code takes longer than what it does."""
+    addresses = (one.ctypes.data for group in (table, shortcuts, waiting, kept) for one in group)
+    return np.array((table.pages.shape[1], table.ticks.size > 0, *addresses), np.int64)
+
+
 @compiled
-def table_cells(table: TableRows) -> TableCells:
-    """As addresses."""
+def table_at(at: Wide) -> TableCells:
+    """From `places_of`."""
     return TableCells(
-        table.pages.shape[1],
-        table.ticks.size > 0,
-        cells_of(table.pages),
-        cells_of(table.fill),
-        cells_of(table.relation),
-        cells_of(table.other),
-        cells_of(table.last),
-        cells_of(table.amount),
-        cells_of(table.fast),
-        cells_of(table.slow),
-        cells_of(table.first),
-        cells_of(table.times),
-        cells_of(table.ticks),
+        at[0],
+        at[1] != 0,
+        narrow(at[2]),
+        narrow(at[3]),
+        narrow(at[4]),
+        narrow(at[5]),
+        narrow(at[6]),
+        floats(at[7]),
+        floats(at[8]),
+        floats(at[9]),
+        narrow(at[10]),
+        narrow(at[11]),
+        wide(at[12]),
     )
 
 
 @compiled
-def shortcut_cells(shortcuts: Shortcuts) -> ShortcutCells:
-    """As addresses."""
+def shortcuts_at(at: Wide, first: Short, following: Short) -> ShortcutCells:
+    """From `places_of`; the two whose numbers may be of either length are handed over themselves."""
+    i = OF_SHORTCUTS
     return ShortcutCells(
-        cells_of(shortcuts.buckets),
-        cells_of(shortcuts.first),
-        cells_of(shortcuts.following),
-        cells_of(shortcuts.block),
-        cells_of(shortcuts.least),
-        cells_of(shortcuts.least.view(np.int32)),
-        cells_of(shortcuts.as_of),
-        cells_of(shortcuts.used),
-        cells_of(shortcuts.lively),
-        cells_of(shortcuts.lively.view(np.int32)),
-        cells_of(shortcuts.found),
+        narrow(at[i]),
+        cells_of(first),
+        cells_of(following),
+        narrow(at[i + 3]),
+        floats(at[i + 4]),
+        narrow(at[i + 4]),
+        wide(at[i + 5]),
+        wide(at[i + 6]),
+        floats(at[i + 7]),
+        narrow(at[i + 7]),
+        narrow(at[i + 8]),
     )
 
 
 @compiled
-def waiting_cells(waiting: Waiting) -> WaitingCells:
-    """As addresses."""
+def waiting_at(at: Wide) -> WaitingCells:
+    """From `places_of`."""
+    i = OF_WAITING
     return WaitingCells(
-        cells_of(waiting.row),
-        cells_of(waiting.relation),
-        cells_of(waiting.other),
-        cells_of(waiting.before),
-        cells_of(waiting.key),
-        cells_of(waiting.weight),
-        cells_of(waiting.position),
-        cells_of(waiting.latest),
+        wide(at[i]),
+        wide(at[i + 1]),
+        wide(at[i + 2]),
+        wide(at[i + 3]),
+        wide(at[i + 4]),
+        floats(at[i + 5]),
+        wide(at[i + 6]),
+        narrow(at[i + 7]),
     )
 
 
 @compiled
-def kept_cells(kept: Kept) -> KeptCells:
-    """As addresses."""
+def kept_at(at: Wide) -> KeptCells:
+    """From `places_of`."""
+    i = OF_KEPT
     return KeptCells(
-        cells_of(kept.slot),
-        cells_of(kept.before),
-        cells_of(kept.position),
-        cells_of(kept.relation),
-        cells_of(kept.other),
-        cells_of(kept.last),
-        cells_of(kept.amount),
-        cells_of(kept.fast),
-        cells_of(kept.slow),
-        cells_of(kept.first),
-        cells_of(kept.times),
-        cells_of(kept.ticks),
-        cells_of(kept.newest),
-        cells_of(kept.fill),
-        cells_of(kept.touched),
-        cells_of(kept.claimed),
-        cells_of(kept.numbers),
+        wide(at[i]),
+        wide(at[i + 1]),
+        narrow(at[i + 2]),
+        narrow(at[i + 3]),
+        narrow(at[i + 4]),
+        narrow(at[i + 5]),
+        floats(at[i + 6]),
+        floats(at[i + 7]),
+        floats(at[i + 8]),
+        narrow(at[i + 9]),
+        narrow(at[i + 10]),
+        wide(at[i + 11]),
+        narrow(at[i + 12]),
+        narrow(at[i + 13]),
+        wide(at[i + 14]),
+        wide(at[i + 15]),
+        wide(at[i + 16]),
     )
 
 

@@ -9,12 +9,14 @@ import numpy as np
 from adatkg_core.engine.live_commit.cells import (
     Decay,
     EntityCells,
+    KeptCells,
     TableCells,
     cells_of,
     decay,
     entity_cells,
     fetch,
-    table_cells,
+    kept_at,
+    table_at,
 )
 from adatkg_core.engine.live_commit.fetching import PLACES, SLOTS, fetch_column, fetch_row
 from adatkg_core.engine.live_commit.layout import (
@@ -22,10 +24,8 @@ from adatkg_core.engine.live_commit.layout import (
     TOUCHED,
     EntityRows,
     Followed,
-    Kept,
     KeptEntities,
     Single,
-    TableRows,
     Waiting,
     Wide,
 )
@@ -155,28 +155,28 @@ def _in_order(waiting: Waiting, of_object: Wide, row: int) -> Wide:
 
 @compiled
 def count_transitions(
-    pair: TableRows, entity: Wide, relation: Wide, other: Wide, followed: Followed, table: Single, size: int
+    pair: Wide, entity: Wide, relation: Wide, other: Wide, followed: Followed, table: Single, size: int
 ) -> int:
     """Count after which relations of its pair each interaction came, by rows of the pair table as before the tick.
 
     `table` [2R, 2R] is the state's; returns how many of its places are kept by now.
     """
-    fill, pages, seen = pair.fill, pair.pages, pair.other
-    cells = table_cells(pair)
+    cells = table_at(pair)
+    seen = cells.other
     for i in range(entity.size):
         if i + PLACES < entity.size:
             fetch_row(cells, entity[i + PLACES])
         if i + SLOTS < entity.size:
-            fetch_column(cells, entity[i + SLOTS], fill[entity[i + SLOTS]])
-        filled = int(fill[entity[i]])
+            fetch_column(cells, entity[i + SLOTS], cells.fill[entity[i + SLOTS]])
+        filled = cells.fill[entity[i]]
         for page in range((filled + PAGE - 1) // PAGE):
-            start = int(pages[entity[i], page]) * PAGE
-            if not page_holds(cells_of(seen), start, other[i]):
+            start = slot_at(cells, entity[i], page * PAGE)
+            if not page_holds(seen, start, other[i]):
                 continue
             for slot in range(start, start + min(PAGE, filled - page * PAGE)):
                 if seen[slot] != other[i]:
                     continue
-                before, now = pair.relation[slot], relation[i]
+                before, now = cells.relation[slot], relation[i]
                 if followed.often[before, now] == 0:
                     followed.was[before, now] = table[before, now]
                     followed.place[size, 0], followed.place[size, 1] = before, now
@@ -197,11 +197,10 @@ def end_transitions(followed: Followed, table: Single, size: int, restore: bool)
 
 
 @compiled
-def measure_rows(
-    partner: TableRows, kept: Kept, lengths: Single, rows: Wide, fill_before: Wide, time: int, slow: Single
-) -> None:
+def measure_rows(partner: Wide, lengths: Single, rows: Wide, fill_before: Wide, time: int, slow: Single) -> None:
     """The lengths of changed rows of partners, and of rows of the tick that a change of how rare one is reaches."""
-    table, left, touched = table_cells(partner), decay(slow), cells_of(kept.fill)
+    table, left, kept = table_at(partner), decay(slow), kept_at(partner)
+    touched = kept.fill
     most = kept.numbers[TOUCHED]
     measured, length, found = np.empty(most, np.int64), np.empty(most, np.float32), 0  # each row once
     terms = np.empty(PAGE, np.float32)
@@ -236,7 +235,7 @@ def measure_rows(
 
 
 @compiled
-def _mark_former(kept: Kept, lengths: Single, measured: Wide, found: int, row: int) -> int:
+def _mark_former(kept: KeptCells, lengths: Single, measured: Wide, found: int, row: int) -> int:
     """Partners that have made room in this very tick, which filled the row, still have it as theirs."""
     entry = int(kept.newest[row])
     while entry != NOBODY:

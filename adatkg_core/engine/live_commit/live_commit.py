@@ -101,14 +101,14 @@ class LiveCommit:
         get, tables = self._state.tensors, self._tables
         entity, relation, other = some.entity, some.relation, some.other
         tables["pair"].restore_rows(some.rows)
-        pair, followed = tables["pair"].rows(), get["followed"].numpy()
+        pair, followed = tables["pair"].places()[0], get["followed"].numpy()
         self._places = count_transitions(pair, entity, relation, other, self._followed, followed, self._places)
         fill_before = get["partner_fill"].numpy()[some.rows].astype(np.int64)
         tables["partner"].take(entity, nothing, other, time)
         tables["fact"].take(relation, entity, other, time)
         left = shares_left(self._state.config.recall.slow, self._state.device).numpy()
         partner, lengths = tables["partner"], get["row_length"].numpy()
-        measure_rows(partner.rows(), partner.kept, lengths, some.rows, fill_before, time, left)
+        measure_rows(partner.places()[0], lengths, some.rows, fill_before, time, left)
         group, role = get["group"].numpy(), get["role"].numpy()
         for name, kin in (("group_fact", group), ("role_fact", role)):
             belongs = kin[entity] >= 0

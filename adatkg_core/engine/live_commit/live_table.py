@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import torch
 
+from adatkg_core.engine.live_commit.cells import places_of
 from adatkg_core.engine.live_commit.layout import (
     CLAIMED,
     DATED,
@@ -19,6 +20,7 @@ from adatkg_core.engine.live_commit.layout import (
     TOUCHED,
     USED,
     Kept,
+    Short,
     Shortcuts,
     Single,
     TableRows,
@@ -45,11 +47,13 @@ class LiveTable:
         self._writes = state.table_writes[table.name]  # how often the table had been written when they were right
         self._arrays: TableRows | None = None
         self._owners: tuple[torch.Tensor, ...] = ()  # tensors of which these are, one for each way to grow
+        self._places: Wide = np.empty(0, np.int64)  # of all these arrays
+        self._of: tuple[object, ...] = ()  # the groups of arrays that are at these places
 
     def restore_rows(self, rows: Wide) -> None:
         """Distinct rows as they were before the tick; `take` must follow with interactions of each."""
         self._reserve(0)
-        restore_rows(self.rows(), self._shortcuts, self._kept, rows)
+        restore_rows(*self.places(), rows)
 
     def take(self, row: Wide, relation: Wide, other: Wide, time: int) -> None:
         """Further interactions of the tick."""
@@ -61,20 +65,20 @@ class LiveTable:
         self._waiting.other[start:end] = other
         self._size = end
         fast, slow = left_after(self._table.fast), left_after(self._table.slow)
-        count_rows(self.rows(), self._shortcuts, self._waiting, self._kept, start, end, time, fast, slow)
+        count_rows(*self.places(), start, end, time, fast, slow)
         self._state.pages[self._table.name] = int(self._kept.numbers[NEXT_PAGE])
 
     def undo(self) -> None:
         """The table is what it was before the tick."""
         if self._size:
-            restore_all(self.rows(), self._shortcuts, self._waiting, self._kept, self._size, self._page)
+            restore_all(*self.places(), self._size, self._page)
             self._state.pages[self._table.name] = self._page
         self._size = 0
 
     def keep(self) -> None:
         """What was taken in stays."""
         if self._size:
-            forget_all(self._waiting, self._kept, self._size, NOBODY)
+            forget_all(self.places()[0], self._size, NOBODY)
         self._size = 0
 
     def written_rows(self) -> Wide:
@@ -108,15 +112,17 @@ class LiveTable:
             self._owners = owners
         return self._arrays
 
+    def places(self) -> tuple[Wide, Short, Short]:
+        """Where all that belongs to the table is, for compiled code, and the two arrays whose type it has to see."""
+        groups = self.rows(), self._shortcuts, self._waiting, self._kept
+        if not self._of or any(old is not new for old, new in zip(self._of, groups, strict=True)):
+            self._places, self._of = places_of(*groups), groups
+        return self._places, self._shortcuts.first, self._shortcuts.following
+
     @property
     def waiting(self) -> Waiting:
         """The interactions of the tick so far."""
         return self._waiting
-
-    @property
-    def kept(self) -> Kept:
-        """What the tick has changed so far."""
-        return self._kept
 
     def _reserve(self, more: int) -> None:
         """Room for so many more interactions, each of which may want a page, and for the rows that there are."""
@@ -131,7 +137,11 @@ class LiveTable:
             self._writes = state.table_writes[name]
         pages = int(self._kept.numbers[NEXT_PAGE]) + more
         if pages * PAGE > state.tensors[f"{name}_last"].shape[0]:
-            self._arrays, self._owners = None, ()  # else none of the tensors would be freed before all have grown
+            self._arrays, self._owners, self._of = (
+                None,
+                (),
+                (),
+            )  # else none of the tensors would be freed before all have grown
         state.reserve_pages(name, pages)
         rows, size = state.tensors[f"{name}_fill"].shape[0], self._size + more
         if rows > self._kept.fill.size or size > self._waiting.row.size:

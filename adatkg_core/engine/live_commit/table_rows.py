@@ -18,10 +18,10 @@ from adatkg_core.engine.live_commit.cells import (
     TableCells,
     WaitingCells,
     decay,
-    kept_cells,
-    shortcut_cells,
-    table_cells,
-    waiting_cells,
+    kept_at,
+    shortcuts_at,
+    table_at,
+    waiting_at,
 )
 from adatkg_core.engine.live_commit.fetching import PLACES, fetch_ahead
 from adatkg_core.engine.live_commit.layout import (
@@ -31,11 +31,8 @@ from adatkg_core.engine.live_commit.layout import (
     NOBODY,
     TOUCHED,
     USED,
-    Kept,
-    Shortcuts,
+    Short,
     Single,
-    TableRows,
-    Waiting,
     Wide,
 )
 from adatkg_core.engine.live_commit.making_room import make_room
@@ -68,51 +65,56 @@ class _Tick(NamedTuple):
 
 @compiled
 def count_rows(
-    table: TableRows,
-    shortcuts: Shortcuts,
-    waiting: Waiting,
-    kept: Kept,
-    start: int,
-    end: int,
-    time: int,
-    fast: Single,
-    slow: Single,
+    places: Wide, first: Short, following: Short, start: int, end: int, time: int, fast: Single, slow: Single
 ) -> None:
-    """Take in the interactions start..end besides those before them."""
-    rows = np.unique(waiting.row[start:end])  # ascending, so that new pages are numbered as by a single commit
-    restore_rows(table, shortcuts, kept, rows)
-    cells = waiting_cells(waiting)
+    """Take in the interactions start..end besides those before them; `places` are where all of a table is."""
+    table, shortcuts = table_at(places), shortcuts_at(places, first, following)
+    waiting, kept = waiting_at(places), kept_at(places)
+    fresh = np.empty(end - start, np.int64)
+    for i in range(fresh.size):
+        fresh[i] = waiting.row[start + i]
+    rows = np.unique(fresh)  # ascending, so that new pages are numbered as by a single commit
+    _restore(table, shortcuts, kept, rows)
     for i in range(start, end):
-        cells.before[i] = cells.latest[cells.row[i]]
-        cells.latest[cells.row[i]] = i
-    tick = _Tick(table_cells(table), shortcut_cells(shortcuts), cells, kept_cells(kept), time, decay(fast), decay(slow))
+        waiting.before[i] = waiting.latest[waiting.row[i]]
+        waiting.latest[waiting.row[i]] = i
+    tick = _Tick(table, shortcuts, waiting, kept, time, decay(fast), decay(slow))
     for i in range(-PLACES, rows.size):
-        fetch_ahead(tick.table, tick.shortcuts, tick.waiting, tick.kept, rows, i)
+        fetch_ahead(table, shortcuts, waiting, kept, rows, i)
         if i >= 0:
             _count_row(tick, rows[i])
 
 
 @compiled
-def restore_rows(table: TableRows, shortcuts: Shortcuts, kept: Kept, rows: Wide) -> None:
+def restore_rows(places: Wide, first: Short, following: Short, rows: Wide) -> None:
     """Make rows what they were before the tick."""
-    cells, index, before = table_cells(table), shortcut_cells(shortcuts), kept_cells(kept)
+    _restore(table_at(places), shortcuts_at(places, first, following), kept_at(places), rows)
+
+
+@compiled
+def _restore(table: TableCells, shortcuts: ShortcutCells, kept: KeptCells, rows: Wide) -> None:
     for row in rows:
-        if before.fill[row] != NOBODY:
-            _restore_row(cells, index, before, row)
+        if kept.fill[row] != NOBODY:
+            _restore_row(table, shortcuts, kept, row)
 
 
 @compiled
-def restore_all(table: TableRows, shortcuts: Shortcuts, waiting: Waiting, kept: Kept, count: int, page: int) -> None:
+def restore_all(places: Wide, first: Short, following: Short, count: int, page: int) -> None:
     """Make the table what it was before the tick, when its next page was `page`."""
-    restore_rows(table, shortcuts, kept, kept.touched[: kept.numbers[TOUCHED]])
+    table, kept = table_at(places), kept_at(places)
+    touched = np.empty(kept.numbers[TOUCHED], np.int64)
+    for i in range(touched.size):
+        touched[i] = kept.touched[i]
+    restore_rows(places, first, following, touched)
     for i in range(kept.numbers[CLAIMED]):
-        table.pages[kept.claimed[i, 0], kept.claimed[i, 1]] = NOBODY
-    forget_all(waiting, kept, count, page)
+        table.pages[kept.claimed[2 * i] * table.width + kept.claimed[2 * i + 1]] = NOBODY
+    forget_all(places, count, page)
 
 
 @compiled
-def forget_all(waiting: Waiting, kept: Kept, count: int, page: int) -> None:
+def forget_all(places: Wide, count: int, page: int) -> None:
     """What was written stays, and the tick's `count` interactions wait no more."""
+    waiting, kept = waiting_at(places), kept_at(places)
     for i in range(kept.numbers[TOUCHED]):
         kept.fill[kept.touched[i]] = kept.newest[kept.touched[i]] = NOBODY
     for i in range(count):
