@@ -194,13 +194,14 @@ class GraphState:
 
     # -- whole states -----------------------------------------------------------------------------------------
 
-    def capture(self, since: ChangedRows | None = None) -> StateCapture:
+    def capture(self, since: ChangedRows | None = None, folder: str | None = None) -> StateCapture:
         """The state as of now, without what `rollback` would take back, to be copied while writes go on.
 
-        All of it, or what changed `since` `watch_changes` was last called; of another moment than that all of it.
+        All of it, or what changed `since` `watch_changes` was last called; of another moment than that all of it. A
+        large copy is made in a file without a name in `folder`, if there is one.
         """
         known = since if since is not None and since is self._changes else None
-        capture = StateCapture(self, self.used(), self._settled_pages(), list(self._journal or ()), known)
+        capture = StateCapture(self, self.used(), self._settled_pages(), list(self._journal or ()), known, folder)
         self._captures.add(capture)
         return capture
 
@@ -252,8 +253,8 @@ class GraphState:
         capture.finish()
         return capture.tensors()
 
-    def load(self, tensors: dict[str, Tensor], entities: int, pages: dict[str, int]) -> None:
-        """Take over what `export` gave, on this state's device."""
+    def load(self, tensors: dict[str, Tensor], entities: int, pages: dict[str, int], *, given: bool = False) -> None:
+        """Take over what `export` gave, on this state's device; where it is `given`, the tensors themselves."""
         if set(pages) != set(self.pages) or any(type(n) is not int or not 0 <= n < _MOST for n in pages.values()):
             raise InputError("state: its numbers of pages are not those of this configuration; take an earlier one")
         missing = sorted(set(self.layout) ^ set(tensors))
@@ -269,7 +270,10 @@ class GraphState:
         self._begin_anew()
         self.entities, self.pages = entities, dict(pages)
         for name, spec in self.layout.items():
-            rows = tensors[name].to(self.device, copy=True)
+            # One that is given leaves the dictionary: a larger one in its place is not held beside all the others.
+            found = tensors.pop(name) if given else tensors[name]
+            rows = found.to(self.device, copy=not given)
+            del found
             self.tensors[name] = rows if spec.rows == "fixed" else grown(rows, PAGE, spec.fill)
 
     def _settled_pages(self) -> dict[str, int]:
