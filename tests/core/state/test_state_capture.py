@@ -9,7 +9,7 @@ from random import Random
 import pytest
 import torch
 
-from adatkg_core.errors import AdatkgError
+from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.runtime import file_memory
 from adatkg_core.state import GraphState, state_capture
 from tests.support.small_graph import assert_same_bits, small_config
@@ -202,3 +202,31 @@ def test_what_is_taken_over_is_not_held_twice_and_is_the_same() -> None:
         other.load(some, state.entities, dict(state.pages), given=some is given)
         assert_same_bits(other.export(), state.export())
     assert not given and wanted.keys() == state.layout.keys()
+
+
+@pytest.mark.parametrize(("names", "rows"), [("none", 0), ("auto", 0), ("brackets", 41)])
+def test_room_for_groups_is_kept_only_where_names_may_tell_of_them(names: str, rows: int) -> None:
+    state = GraphState(small_config({"model.names": names}), 8, RELATIONS, torch.device("cpu"))
+    name(state, 40)
+    assert state.export()["group_fact_pages"].shape[0] == rows
+    assert (state.tensors["role_fact_fill"].shape[0] > 40) == (rows > 0)
+
+
+def test_a_state_of_before_with_rows_for_groups_that_there_are_none_of_is_read() -> None:
+    choose, state, other = Random(8), empty(), empty(0)
+    write(state, choose, 1)
+    wanted = state.export()
+    before = dict(wanted)
+    for tensor, spec in state.layout.items():
+        if spec.rows == "kin":
+            before[tensor] = torch.full((state.entities + 1, *spec.shape), spec.fill, dtype=spec.dtype)
+    other.load(before, state.entities, dict(state.pages))
+    assert_same_bits(other.export(), wanted)
+
+
+def test_a_group_where_there_are_none_is_refused() -> None:
+    state = empty()
+    spoiled = state.export()
+    spoiled["group"] = torch.zeros_like(spoiled["group"])
+    with pytest.raises(InputError, match="tensor group names something that is not there"):
+        state.load(spoiled, state.entities, dict(state.pages))
