@@ -48,7 +48,7 @@ class FileMemory:
         count, start = math.prod(shape), self._taken
         self._taken += aligned(count * dtype.itemsize)
         if count == 0:
-            return torch.empty(tuple(shape), dtype=dtype)
+            return torch.empty(tuple(shape), dtype=dtype, device="cpu")
         return torch.frombuffer(self._bytes, dtype=dtype, count=count, offset=start).view(tuple(shape))
 
     def fill(self, target: Tensor, values: Tensor) -> Iterator[None]:

@@ -176,7 +176,11 @@ class StateCapture:
         return torch.Size((rows, *self._state.tensors[name].shape[1:]))
 
     def _empty(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        return torch.empty(tuple(shape), dtype=dtype) if self._file is None else self._file.empty(shape, dtype)
+        return (
+            torch.empty(tuple(shape), dtype=dtype, device="cpu")
+            if self._file is None
+            else self._file.empty(shape, dtype)
+        )
 
     def _fill(self, target: Tensor, name: str, rows: Tensor | slice) -> Iterator[None]:
         """Copy some rows of a tensor as they are when this is their turn."""
