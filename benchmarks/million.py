@@ -141,38 +141,55 @@ def _standing(offset: int) -> dict[str, Any]:
 
 def _snapshots(engine: Engine, store: SnapshotStore, size: int, folder: str) -> dict[str, float]:
     """A whole snapshot and an increment, each while facts come; the longest that the stream waits for either."""
-    began = time.perf_counter()
-    whole, changes = engine.capture(folder=folder), engine.state.watch_changes()
-    waits = [time.perf_counter() - began]
-    waits += _copy(engine, whole, TIMES, size)
+    steps = _Steps()
+    with steps:
+        whole, changes = engine.capture(folder=folder), engine.state.watch_changes()
+    _copy(engine, whole, TIMES, size, steps)
     began = time.perf_counter()
     store.save(Saved(whole.snapshot(), **_standing(TIMES)))
     written, bytes_ = time.perf_counter() - began, whole.size
-    del whole
-    began = time.perf_counter()
-    some = engine.capture(changes, folder)
-    waits.append(time.perf_counter() - began)
-    waits += _copy(engine, some, TIMES + BESIDE, size)
+    whole.let_go()
+    with steps:
+        some = engine.capture(changes, folder)
+    _copy(engine, some, TIMES + BESIDE, size, steps)
     store.save(SavedIncrement(some.increment(), TIMES, **_standing(TIMES + BESIDE)))
     return {
-        "pause_ms": max(waits) * 1e3,
+        "pause_ms": max(steps.waited) * 1e3,
+        "pause_p99_ms": sorted(steps.waited)[len(steps.waited) * 99 // 100] * 1e3,
+        "pause_processor_ms": max(steps.worked) * 1e3,
         "whole_gigabytes": bytes_ / GIGA,
         "whole_written_seconds": written,
         "increment_to_whole": some.size / bytes_,
     }
 
 
-def _copy(engine: Engine, capture: EngineCapture, now: int, size: int) -> list[float]:
-    """The seconds of each step, with the facts of a time after some of them."""
-    steps, waits = capture.copy(), list[float]()
+class _Steps:
+    """For how many seconds the stream waits for each step of a snapshot, and for how many of these it works."""
+
+    def __init__(self) -> None:
+        self.waited, self.worked = list[float](), list[float]()
+        self._began = 0.0, 0.0
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter(), time.thread_time()
+
+    def __exit__(self, *_: object) -> None:
+        waited, worked = self._began
+        self.waited.append(time.perf_counter() - waited)
+        self.worked.append(time.thread_time() - worked)
+
+
+def _copy(engine: Engine, capture: EngineCapture, now: int, size: int, steps: _Steps) -> None:
+    """Copy it, with the facts of a time after some of its steps."""
+    copying, done = capture.copy(), 0
     while True:
-        began = time.perf_counter()
-        ended = next(steps, steps) is steps
-        waits.append(time.perf_counter() - began)
+        with steps:
+            ended = next(copying, copying) is copying
         if ended:
-            return waits
-        if len(waits) % 8 == 0 and len(waits) // 8 < BESIDE:
-            _take(engine, now + len(waits) // 8, size)
+            return
+        done += 1
+        if done % 8 == 0 and done // 8 < BESIDE:
+            _take(engine, now + done // 8, size)
 
 
 def _restart(bundle: Bundle, store: SnapshotStore) -> dict[str, float]:
