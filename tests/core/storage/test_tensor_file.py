@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from adatkg_core.errors import InputError
-from adatkg_core.storage import artifact, read_artifact, write_artifact
+from adatkg_core.storage import artifact, manifest, read_artifact, write_artifact
+from adatkg_core.storage.manifest import ArtifactFile
+from adatkg_core.storage.place import Place
 from tests.support.small_graph import assert_same_bits
 
 OURS = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
@@ -24,9 +26,9 @@ def tensors(types: list[str]) -> dict[str, Tensor]:
 @pytest.fixture
 def whole_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of files that were read as a whole, besides descriptions."""
-    read, named = artifact.read_verified, list[str]()
+    read, named = manifest.read_verified, list[str]()
 
-    def noted(place: artifact.Place, kind: str, file: artifact.ArtifactFile) -> bytes:
+    def noted(place: Place, kind: str, file: ArtifactFile) -> bytes:
         named.append(file.name)
         return read(place, kind, file)
 
