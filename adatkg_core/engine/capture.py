@@ -31,6 +31,10 @@ class EngineCapture:
         """Bytes of its tensors, once they are copied."""
         return self.state.size
 
+    def let_go(self) -> None:
+        """The copies are not wanted any more; giving back what a large one takes is a moment's work, on any thread."""
+        self.state.let_go()
+
     @property
     def is_whole(self) -> bool:
         """Whether it is of all, not only of what changed."""

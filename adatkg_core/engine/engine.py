@@ -221,22 +221,23 @@ class Engine:
         capture.state.finish()
         return capture.snapshot()
 
-    def capture(self, since: ChangedRows | None = None) -> EngineCapture:
-        """A snapshot of this moment, to be copied while the engine goes on: of all, or of what changed `since`."""
+    def capture(self, since: ChangedRows | None = None, folder: str | None = None) -> EngineCapture:
+        """A snapshot of this moment, to be copied while the engine goes on: of all, or of what changed `since`; a
+        large one into a file in `folder`."""
         if self._pending.has_no_journal:
             self._exclude_pending()
-        state, pending = self.state.capture(since), self._pending.all().clone().cpu()
+        state, pending = self.state.capture(since, folder), self._pending.all().clone().cpu()
         meta = {"model": self.model.fingerprint(), "watermark": self.watermark, "visible": self._visible}
         return EngineCapture(state, pending, self.catalog.names, meta | {"relations": list(self.relations)})
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Become what the snapshot was taken of; it must come from the same model."""
+        """Become what the snapshot was taken of; it must come from the same model. One that is given is empty then."""
         meta = snapshot.meta
         snapshot.check_made_with(self.model, list(self.relations))
         self._exclude_pending()
-        tensors = dict(snapshot.tensors)
+        tensors = snapshot.tensors if snapshot.is_given else dict(snapshot.tensors)
         pending = tensors.pop("pending").to(self.device)
-        self.state.load(tensors, len(meta["entities"]), meta["pages"])
+        self.state.load(tensors, len(meta["entities"]), meta["pages"], given=snapshot.is_given)
         self.catalog = Catalog(meta["entities"])
         self.grouping = empty_grouping(self.model)
         self.grouping.add(meta["entities"])

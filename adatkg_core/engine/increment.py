@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,11 +31,11 @@ class Increment:
             raise InputError(f"snapshot: what changed does not fit what it changes ({error!s:.200})") from error
         return Snapshot(tensors, self.meta | {"entities": entities})
 
-    def _merged(self, name: str, base: Mapping[str, Tensor]) -> Tensor:
+    def _merged(self, name: str, base: dict[str, Tensor]) -> Tensor:
         values, kind = self.tensors[name], self.kinds.get(name)
         if kind is None:
             return values
-        old, rows = base[name], _changed(name, self.rows[kind])
+        old, rows = base.pop(name), _changed(name, self.rows[kind])
         if (
             old.dtype != values.dtype
             or old.shape[1:] != values.shape[1:]

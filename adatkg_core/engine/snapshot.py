@@ -19,6 +19,11 @@ class Snapshot:
 
     tensors: dict[str, Tensor]
     meta: dict[str, Any]
+    is_given: bool = False  # whoever restores it takes its tensors over, and leaves it empty
+
+    def given(self) -> Snapshot:
+        """The same, for one who restores it last: a state is not held twice for that."""
+        return Snapshot(self.tensors, self.meta, is_given=True)
 
     def check_made_with(self, model: AdaTKG, relations: Sequence[str]) -> None:
         """Refuse one that was taken with another model: its tensors would mean something else."""

@@ -53,7 +53,9 @@ class Prediction(Struct, frozen=True, kw_only=True, dict=True):
     ] = None
     late: Annotated[bool, Meta(description="the query's time was before the watermark")]
     model: Annotated[str, Meta(description="version of the bundle that made it")]
-    cold_start: Annotated[bool, Meta(description="the entity asked about has no memory yet")]
+    cold_start: Annotated[
+        bool, Meta(description="the entity asked about has no memory yet, or no interactions where none is kept")
+    ]
     gate: Annotated[float, Meta(description="how far memory is mixed in, 0 for a newcomer")]
     interactions: Annotated[int, Meta(description="facts seen of the entity asked about")]
     source: Annotated[Source, Meta(description="where the query stands in the events' log")]

@@ -4,14 +4,17 @@ from adatkg_core.runtime.allocator import ScatteredMemory, give_back_freed_memor
 from adatkg_core.runtime.cache_dir import default_cache
 from adatkg_core.runtime.collection import collect_on_request
 from adatkg_core.runtime.compilation import compiled
+from adatkg_core.runtime.file_memory import FileMemory, aligned
 from adatkg_core.runtime.retry import Retry, growing_pause, wait_until
 from adatkg_core.runtime.stop_signal import USUAL, Stop, stop_on_signals
 
 __all__ = [
     "USUAL",
+    "FileMemory",
     "Retry",
     "ScatteredMemory",
     "Stop",
+    "aligned",
     "collect_on_request",
     "compiled",
     "default_cache",

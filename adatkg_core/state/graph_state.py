@@ -15,7 +15,7 @@ from torch import Tensor
 from adatkg_core.errors import InputError
 from adatkg_core.settings import Config
 from adatkg_core.state.changed_rows import ChangedRows
-from adatkg_core.state.layout import layout
+from adatkg_core.state.layout import Spec, kin_rows, layout
 from adatkg_core.state.recurrence_tables import PAGE, PagedTable
 from adatkg_core.state.soundness import why_unsound
 from adatkg_core.state.state_capture import Overwritten, StateCapture
@@ -122,9 +122,10 @@ class GraphState:
 
     def reserve(self, rows: int) -> None:
         """Room for `rows` entities; the new rows are empty."""
+        wanted = {"entity": rows + 1, "kin": kin_rows(self.config, rows)}
         for name, spec in self.layout.items():
-            if spec.rows in ("entity", "kin"):
-                self.tensors[name] = grown(self.tensors[name], rows + 1, spec.fill)
+            if spec.rows in wanted:
+                self.tensors[name] = grown(self.tensors[name], wanted[spec.rows], spec.fill)
 
     def put(self, name: str, index: Index, values: Tensor) -> None:
         """Write rows in place; the old rows are kept for `rollback` inside a journal, and for captures under way."""
@@ -194,13 +195,14 @@ class GraphState:
 
     # -- whole states -----------------------------------------------------------------------------------------
 
-    def capture(self, since: ChangedRows | None = None) -> StateCapture:
+    def capture(self, since: ChangedRows | None = None, folder: str | None = None) -> StateCapture:
         """The state as of now, without what `rollback` would take back, to be copied while writes go on.
 
-        All of it, or what changed `since` `watch_changes` was last called; of another moment than that all of it.
+        All of it, or what changed `since` `watch_changes` was last called; of another moment than that all of it. A
+        large copy is made in a file without a name in `folder`, if there is one.
         """
         known = since if since is not None and since is self._changes else None
-        capture = StateCapture(self, self.used(), self._settled_pages(), list(self._journal or ()), known)
+        capture = StateCapture(self, self.used(), self._settled_pages(), list(self._journal or ()), known, folder)
         self._captures.add(capture)
         return capture
 
@@ -236,7 +238,7 @@ class GraphState:
     def used(self) -> dict[str, int]:
         """How many rows of each kind are in use, without those that `rollback` would give back."""
         tables = {name: count * PAGE for name, count in self._settled_pages().items()}
-        return {"entity": self.entities, "kin": self.entities + 1} | tables
+        return {"entity": self.entities, "kin": kin_rows(self.config, self.entities)} | tables
 
     def kinds(self) -> dict[str, str | None]:
         """What the rows of each tensor are, None where it is always kept whole."""
@@ -252,24 +254,30 @@ class GraphState:
         capture.finish()
         return capture.tensors()
 
-    def load(self, tensors: dict[str, Tensor], entities: int, pages: dict[str, int]) -> None:
-        """Take over what `export` gave, on this state's device."""
+    def load(self, tensors: dict[str, Tensor], entities: int, pages: dict[str, int], *, given: bool = False) -> None:
+        """Take over what `export` gave, on this state's device; where it is `given`, the tensors themselves."""
         if set(pages) != set(self.pages) or any(type(n) is not int or not 0 <= n < _MOST for n in pages.values()):
             raise InputError("state: its numbers of pages are not those of this configuration; take an earlier one")
         missing = sorted(set(self.layout) ^ set(tensors))
         if missing:
             raise InputError(f"state: tensors {', '.join(missing)} do not fit; it was made with another configuration")
+        kin = kin_rows(self.config, entities)
+        if not given:
+            tensors = dict(tensors)
         for name, spec in self.layout.items():
-            found = tensors[name]
-            if found.shape != (*spec.used(entities, pages), *spec.shape) or found.dtype != spec.dtype:
+            found = tensors[name] = _in_use(tensors[name], spec, kin)
+            if found.shape != (*spec.used(entities, kin, pages), *spec.shape) or found.dtype != spec.dtype:
                 raise InputError(f"state: tensor {name} has shape {tuple(found.shape)}; it belongs to another model")
-        unsound = why_unsound(tensors, entities, pages, self.n_relations, self.config.model.codes)
+        unsound = why_unsound(tensors, entities, kin, pages, self.n_relations, self.config.model.codes)
         if unsound:
             raise InputError(f"state: {unsound}; take an earlier one, or let it be made from the log")
         self._begin_anew()
         self.entities, self.pages = entities, dict(pages)
         for name, spec in self.layout.items():
-            rows = tensors[name].to(self.device, copy=True)
+            # One that is given leaves the dictionary: a larger one in its place is not held beside all the others.
+            found = tensors.pop(name)
+            rows = found.to(self.device, copy=not given)
+            del found
             self.tensors[name] = rows if spec.rows == "fixed" else grown(rows, PAGE, spec.fill)
 
     def _settled_pages(self) -> dict[str, int]:
@@ -282,3 +290,8 @@ class GraphState:
         self._captures.clear()
         self._changes = None
         self.table_writes = {name: count + 1 for name, count in self.table_writes.items()}
+
+
+def _in_use(tensor: Tensor, spec: Spec, kin: int) -> Tensor:
+    """Of a stored tensor what is kept: states of before had rows for groups where names tell of none."""
+    return tensor[:0] if spec.rows == "kin" and kin == 0 and tensor.dim() else tensor

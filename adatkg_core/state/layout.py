@@ -9,6 +9,7 @@ import torch
 
 from adatkg_core.settings import Config, RecallConfig
 from adatkg_core.state.recurrence_tables import PAGE
+from adatkg_core.text import choose_structure
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,19 @@ class Spec:
     dtype: torch.dtype = torch.float32
     fill: float = 0
 
-    def used(self, entities: int, pages: Mapping[str, int]) -> tuple[int, ...]:
+    def used(self, entities: int, kin: int, pages: Mapping[str, int]) -> tuple[int, ...]:
         """How many rows are in use, as a leading part of the tensor's shape; none where `shape` is all of it."""
         if self.rows == "fixed":
             return ()
-        if self.rows == "kin":
-            return (entities + 1,)  # a name brings one new group and one new role at most, and one role is given
-        return (entities if self.rows == "entity" else pages[self.rows] * PAGE,)
+        rows = {"entity": entities, "kin": kin}
+        return (rows[self.rows] if self.rows in rows else pages[self.rows] * PAGE,)
+
+
+def kin_rows(config: Config, entities: int) -> int:
+    """How many groups or roles so many entities have at most: none where names tell of none."""
+    if choose_structure(config.model.names, ()).kind == "none":
+        return 0
+    return entities + 1  # a name brings one new group and one new role at most, and one role is given
 
 
 def layout(config: Config, text_dim: int, n_relations: int) -> dict[str, Spec]:

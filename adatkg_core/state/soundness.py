@@ -15,7 +15,7 @@ _OF_ROLES = ("inside",)
 
 
 def why_unsound(
-    tensors: Mapping[str, Tensor], entities: int, pages: Mapping[str, int], n_relations: int, codes: int
+    tensors: Mapping[str, Tensor], entities: int, kin: int, pages: Mapping[str, int], n_relations: int, codes: int
 ) -> str | None:
     """What in these tensors, whose shapes and types are right, leads outside them; None if nothing does.
 
@@ -26,8 +26,8 @@ def why_unsound(
         "ring_relation": (0, both),
         "ring_other": (0, rows),
         "cluster": (0, codes),
-        "group": (-1, entities + 1),
-        "role": (-1, entities + 1),
+        "group": (-1, kin),
+        "role": (-1, kin),
         "interactions": (0, 2**62),
         "updates": (0, 2**62),
     }

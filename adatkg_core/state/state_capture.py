@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from adatkg_core.errors import AdatkgError
+from adatkg_core.runtime import FileMemory, aligned
 from adatkg_core.state.changed_rows import ChangedRows
 
+LARGE = 256 << 20  # bytes: a copy beyond that is made in a file, if there is a folder for it
 SLICE = 8 << 20  # bytes copied at once, some milliseconds, while a batch may wait
 _SCANNED = 4 << 20  # rows that are looked through at once for those that changed
 
@@ -48,13 +51,19 @@ class StateCapture:
         pages: dict[str, int],
         overwritten: list[Overwritten],
         since: ChangedRows | None,
+        folder: str | None,
     ) -> None:
-        """`overwritten` is what stands in the state and is not to be in the copy."""
+        """`overwritten` is what stands in the state and is not to be in the copy; in `folder` is room for a large one,
+        without one it is made in memory."""
         self.used, self.pages, self.since = used, pages, since
         self.kinds = state.kinds()
         self.rows: dict[str, Tensor] = {}  # by kind, ascending: which of the rows that the earlier moment had
         self._state, self._overwritten = state, overwritten
         self._copies: dict[str, Tensor] = {}
+        self._folder = folder
+        self._file: FileMemory | None = None
+        self._failure: AdatkgError | None = None
+        self._size = 0  # of the copies, once they are gone
         self._whole = self._lost = False
 
     def note(self, overwritten: Overwritten) -> None:
@@ -62,11 +71,18 @@ class StateCapture:
         self._overwritten.append(overwritten)
 
     def copy(self) -> Iterator[None]:
-        """Copy all of it, at most SLICE bytes in a step, on the thread that writes."""
-        for kind in self.used:
-            yield from self._find_changed(kind)
-        for name in self.kinds:
-            yield from self._copy_tensor(name)
+        """Copy all of it, at most SLICE bytes in a step, on the thread that writes; what fails `tensors` raises."""
+        try:
+            for kind in self.used:
+                yield from self._find_changed(kind)
+            yield from self._find_room()
+            for name in self.kinds:
+                yield from self._copy_tensor(name)
+            if self._file is not None:
+                yield from self._file.settle()
+        except AdatkgError as error:
+            self._failure = error
+            self._copies.clear()
         self._state.end_capture(self)
         self._whole = True
 
@@ -82,6 +98,8 @@ class StateCapture:
         """The copies by name, once all is copied and nothing more is noted; on any thread."""
         if self._lost or not self._whole:
             raise RuntimeError("a state was asked for that was not copied to its end")
+        if self._failure is not None:
+            raise self._failure
         while self._overwritten:
             name, index, old = self._overwritten.pop()
             self._put_back(name, index, old)
@@ -90,7 +108,13 @@ class StateCapture:
     @property
     def size(self) -> int:
         """Bytes of what is copied so far."""
-        return sum(tensor.nbytes for tensor in self._copies.values())
+        return self._size or sum(tensor.nbytes for tensor in self._copies.values())
+
+    def let_go(self) -> None:
+        """The copies are not wanted any more; where they are in a file, giving it back takes a moment."""
+        self._size = self.size
+        self._copies.clear()
+        self._file = None
 
     def first_new(self, kind: str) -> int:
         """From which row of a kind on all rows are copied."""
@@ -106,30 +130,65 @@ class StateCapture:
                 yield
         self.rows[kind] = torch.cat(found)
 
+    def _find_room(self) -> Iterator[None]:
+        """A file for copies that would be too much beside the state in memory, promised before any is made."""
+        sizes = [
+            aligned(self._shape(name, kind).numel() * self._state.tensors[name].itemsize)
+            for name, kind in self.kinds.items()
+            if kind is not None and not self._stays(name)
+        ]
+        if self._folder is not None and sum(sizes) > LARGE:
+            self._file = FileMemory(sum(sizes), self._folder)
+            yield from self._file.reserve()
+
     def _copy_tensor(self, name: str) -> Iterator[None]:
         tensor, kind = self._state.tensors[name], self.kinds[name]
         if kind is None:
             self._copies[name] = tensor.clone().cpu()
             yield
             return
-        first, used, rows = self.first_new(kind), self.used[kind], self.rows[kind]
-        if name in self._state.names_alone():
-            rows = rows[:0]
-            if tensor.device.type == "cpu":
-                self._copies[name] = tensor[first:used]  # nobody writes there again
-                return
+        first, used, rows = self.first_new(kind), self.used[kind], self._changed(name, kind)
+        if self._stays(name):
+            self._copies[name] = tensor[first:used]
+            return
         changed = rows.shape[0]
-        target = tensor.new_empty((changed + used - first, *tensor.shape[1:]), device="cpu")
+        target = self._empty(self._shape(name, kind), tensor.dtype)
         self._copies[name] = target
         step = max(1, SLICE // max(1, tensor[:1].nbytes))
         for start in range(0, changed, step):
             some = rows[start : start + step]
-            target[start : start + some.shape[0]] = self._state.tensors[name][some.to(tensor.device)].cpu()
-            yield
+            yield from self._fill(target[start : start + some.shape[0]], name, some.to(tensor.device))
         for start in range(first, used, step):
             end, shift = min(start + step, used), changed - first
-            target[start + shift : end + shift].copy_(self._state.tensors[name][start:end])
-            yield
+            yield from self._fill(target[start + shift : end + shift], name, slice(start, end))
+
+    def _stays(self, name: str) -> bool:
+        """Whether nobody writes to its rows again, so that they can be read where they are."""
+        return name in self._state.names_alone() and self._state.tensors[name].device.type == "cpu"
+
+    def _changed(self, name: str, kind: str) -> Tensor:
+        """Which of the rows that the earlier moment had are copied of a tensor, ascending."""
+        return self.rows[kind][:0] if name in self._state.names_alone() else self.rows[kind]
+
+    def _shape(self, name: str, kind: str) -> torch.Size:
+        """That of its copy."""
+        rows = self._changed(name, kind).shape[0] + self.used[kind] - self.first_new(kind)
+        return torch.Size((rows, *self._state.tensors[name].shape[1:]))
+
+    def _empty(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        return (
+            torch.empty(tuple(shape), dtype=dtype, device="cpu")
+            if self._file is None
+            else self._file.empty(shape, dtype)
+        )
+
+    def _fill(self, target: Tensor, name: str, rows: Tensor | slice) -> Iterator[None]:
+        """Copy some rows of a tensor as they are when this is their turn."""
+        if self._file is None:
+            target.copy_(self._state.tensors[name][rows])
+        else:
+            yield from self._file.fill(target, self._state.tensors[name][rows])
+        yield
 
     def _put_back(self, name: str, index: Any, old: Tensor) -> None:
         kind, old = self.kinds[name], old.cpu()

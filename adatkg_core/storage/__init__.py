@@ -13,6 +13,7 @@ from adatkg_core.storage.fitness import named_bundle, why_lacking, why_unfit
 from adatkg_core.storage.json_file import read_document, write_document
 from adatkg_core.storage.model_report import bundle_rows, describe_bundle, verdict_on
 from adatkg_core.storage.model_store import ModelStore
+from adatkg_core.storage.place import folder_for_copies
 from adatkg_core.storage.snapshot import LastEvent, Place, Saved, SavedIncrement, SnapshotStore, Standing, read_snapshot
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "bundle_rows",
     "check_free",
     "describe_bundle",
+    "folder_for_copies",
     "load_bundle",
     "named_bundle",
     "read_artifact",

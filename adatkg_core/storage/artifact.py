@@ -38,6 +38,7 @@ from adatkg_core.storage.manifest import (
 )
 from adatkg_core.storage.place import NOT_THERE, Place, locate, one_line, store_errors
 from adatkg_core.storage.publishing import make_stage, move_into, move_to, sweep_replaced, upload
+from adatkg_core.storage.tensor_file import read_tensor_file
 
 _LONGEST_NAME = 255  # bytes, of all usual file systems
 _JSON = orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2
@@ -97,12 +98,14 @@ def read_artifact(
     InputError that says what is wrong."""
     place = locate(url)
     files, meta = read_described(place, kind)
-    data = read_verified(place, kind, files["tensors"])
-    try:
-        with torch.device("cpu"):  # the library would make empty tensors on the default device
-            tensors = safetensors_torch.load(data)
-    except (SafetensorError, AssertionError, KeyError, RuntimeError, ValueError) as error:
-        refuse(place, kind, f"{files['tensors'].name} is not a safetensors file ({one_line(error)})")
+    tensors = read_tensor_file(place, kind, files["tensors"])
+    if tensors is None:
+        data = read_verified(place, kind, files["tensors"])
+        try:
+            with torch.device("cpu"):  # the library would make empty tensors on the default device
+                tensors = safetensors_torch.load(data)
+        except (SafetensorError, AssertionError, KeyError, RuntimeError, ValueError) as error:
+            refuse(place, kind, f"{files['tensors'].name} is not a safetensors file ({one_line(error)})")
     return {name: tensor.to(device) for name, tensor in tensors.items()}, meta
 
 

@@ -68,8 +68,8 @@ def _read_manifest(place: Place, kind: str) -> dict[str, ArtifactFile]:
     return files
 
 
-def read_verified(place: Place, kind: str, file: ArtifactFile) -> bytes:
-    """The content of one file, of the size and checksum that the manifest says; a failed read is no damage."""
+def check_listed(place: Place, kind: str, file: ArtifactFile) -> None:
+    """Refuse a file that is not where the manifest says, or not of the size that it says."""
     # A manifest made by hand must not lead outside its folder.
     if not isinstance(file.name, str) or posixpath.basename(file.name) != file.name:
         refuse(place, kind, f"{MANIFEST} names a file outside its folder")
@@ -77,10 +77,19 @@ def read_verified(place: Place, kind: str, file: ArtifactFile) -> bytes:
         with store_errors(place.file(file.name)):
             # Asked first, because a pipe or a device in its place would be read without end.
             found = place.fs.info(place.file(file.name))
-            if found["type"] != "file":
-                refuse(place, kind, f"{file.name} is no file")
-            if found["size"] is not None and found["size"] != file.size:
-                refuse(place, kind, f"{file.name} has {found['size']} bytes instead of {file.size}")
+    except NOT_THERE:
+        refuse(place, kind, f"{file.name} is missing")
+    if found["type"] != "file":
+        refuse(place, kind, f"{file.name} is no file")
+    if found["size"] is not None and found["size"] != file.size:
+        refuse(place, kind, f"{file.name} has {found['size']} bytes instead of {file.size}")
+
+
+def read_verified(place: Place, kind: str, file: ArtifactFile) -> bytes:
+    """The content of one file, of the size and checksum that the manifest says; a failed read is no damage."""
+    check_listed(place, kind, file)
+    try:
+        with store_errors(place.file(file.name)):
             data = bytes(place.fs.cat_file(place.file(file.name)))
     except NOT_THERE:
         refuse(place, kind, f"{file.name} is missing")

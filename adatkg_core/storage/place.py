@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,6 +69,13 @@ def locate(url: str | os.PathLike[str]) -> Place:
     # Another process may have written since a listing was cached.
     fs.invalidate_cache()
     return Place(text, fs, os.path.realpath(path) if isinstance(fs, LocalFileSystem) else path)
+
+
+def folder_for_copies(url: str) -> str:
+    """Where large copies are made for a store: beside what it holds, which is a disk of this machine, else with other
+    temporary files."""
+    place = locate(url)
+    return place.path if place.is_local else tempfile.gettempdir()
 
 
 @contextmanager

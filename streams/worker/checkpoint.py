@@ -175,6 +175,8 @@ class Checkpointer:
                 self._incidents.report(state.graph, IncidentKind.SNAPSHOT_FAILED, str(error), RETRY)
             else:
                 self._incidents.end(state.graph, IncidentKind.SNAPSHOT_FAILED)
+            finally:
+                state.let_go()  # here, where nothing waits for it
         return failed
 
     def _without(self, capture: Capture, failed: Collection[int]) -> Capture:

@@ -36,3 +36,7 @@ class GraphCapture(Standing):
         if self.base is None:
             return Saved(self.engine.snapshot(), **self.standing())
         return SavedIncrement(self.engine.increment(), self.base.offset, **self.standing())
+
+    def let_go(self) -> None:
+        """It is written, or cannot be."""
+        self.engine.let_go()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from adatkg_core.engine import Engine
 from adatkg_core.model import keeps_counts
-from adatkg_core.storage import Bundle, Saved
+from adatkg_core.storage import Bundle, Saved, folder_for_copies
 from adatkg_core.text import TextEncoder
 from streams.kafka import Origins
 from streams.settings import StreamSettings
@@ -33,7 +33,7 @@ class LiveGraph:
         saved: Saved | None = None,
     ) -> None:
         """From what was saved, or from nothing."""
-        snapshot = saved.snapshot if saved else None
+        snapshot = saved.snapshot.given() if saved else None
         self.name, self.bundle, self.replica = name, bundle, replica
         self.engine: Engine = bundle.engine(encoder, late=settings.late, max_jump=settings.max_jump, snapshot=snapshot)
         self.known_through = saved.known_through if saved else None
@@ -42,6 +42,7 @@ class LiveGraph:
         self.limits = limits_of(settings)
         self.score = LiveScore(horizon=settings.horizon)
         self.heuristic = settings.heuristic and keeps_counts(self.engine.state)
+        self._folder = folder_for_copies(settings.snapshots)
         self._base: SnapshotBase | None = None  # upon which the next snapshot may build
 
     @property
@@ -75,7 +76,7 @@ class LiveGraph:
         """The state as of before the event at `offset` of this log, to be copied: what changed since the last whole
         snapshot, if that is durable, else everything."""
         base, self._base = self._base, None
-        captured = self.engine.capture(None if base is None else base.changes)
+        captured = self.engine.capture(None if base is None else base.changes, self._folder)
         if captured.is_whole or base is None:
             base, changes = None, self.engine.state.watch_changes()
         else:

@@ -117,6 +117,16 @@ def test_snapshots_and_restores_in_any_order_give_bitwise_the_state_of_a_calm_ru
     assert_same_snapshot(worker.engine.snapshot(), calm.snapshot())
 
 
+def test_a_snapshot_that_is_given_is_empty_afterwards_and_one_that_is_not_stays_whole() -> None:
+    engine = busy_worker().engine
+    wanted, given = engine.snapshot(), engine.snapshot()
+    for one in (wanted, given.given()):
+        other = fresh_engine("default")
+        other.restore(one)
+        assert_same_snapshot(other.snapshot(), wanted)
+    assert not given.tensors
+
+
 def busy_worker() -> Worker:
     """One that has taken a whole snapshot, a fact, and an increment."""
     worker = Worker(engine_with_past(), "default")

@@ -12,7 +12,7 @@ from adatkg_core.datasets import aligned
 from adatkg_core.engine import Engine
 from adatkg_core.errors import InputError
 from adatkg_core.evaluation import measure, summarize
-from adatkg_core.model import Ema
+from adatkg_core.model import AdaTKG, Ema
 from adatkg_core.settings import (
     Config,
     config_from_dict,
@@ -21,6 +21,7 @@ from adatkg_core.settings import (
     parse_value,
     shipped_configs,
 )
+from adatkg_core.state import GraphState
 from tests.support.small_graph import ENCODER, small_config, small_graph, small_model
 
 
@@ -48,9 +49,25 @@ def test_a_shipped_configuration_loads_and_survives_its_plain_form(name: str) ->
 
 
 def test_full_is_live_with_the_model_and_recall_keeps_no_wider_evidence() -> None:
-    assert load_config("full") == load_config("live", {"model.enabled": True, "model.dropout": 0.1})
+    read_by_the_model = {"model.memory": "ema", "model.chain_capacity": 64}
+    assert load_config("full") == load_config("live", {"model.enabled": True, "model.dropout": 0.1} | read_by_the_model)
     assert not load_config("live").model.enabled and load_config("live").recall.evidence
     assert not load_config("recall").model.enabled and not load_config("recall").recall.evidence
+
+
+@pytest.mark.parametrize("name", ["live", "recall"])
+def test_without_the_papers_model_the_state_holds_nothing_for_it_and_parameters_begin_as_they_did(name: str) -> None:
+    now, then = load_config(name), load_config(name, {"model.memory": "ema", "model.chain_capacity": 64})
+    state = GraphState(now, 8, 3, torch.device("cpu"))
+    assert "memory" not in state.tensors and state.tensors["ring_time"].shape[1] >= 30  # facts that are shown
+    models = []
+    for config in (now, then):
+        torch.manual_seed(4)
+        models.append((AdaTKG(config, torch.ones(3, 8), 0).state_dict(), torch.rand(1)))
+    (parameters, drawn), (before, drawn_before) = models
+    assert before.keys() - parameters.keys() == {key for key in before if key.startswith("memory")}
+    assert all(torch.equal(tensor, before[key]) for key, tensor in parameters.items())
+    assert torch.equal(drawn, drawn_before)  # whatever is drawn next is the same too
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 
 import pytest
 import torch
 
+from adatkg_core.errors import AdatkgError, InputError
+from adatkg_core.runtime import file_memory
 from adatkg_core.state import GraphState, state_capture
 from tests.support.small_graph import assert_same_bits, small_config
 
@@ -20,6 +23,14 @@ def tiny_slices(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(state_capture, "SLICE", 256)
     monkeypatch.setattr(state_capture, "_SCANNED", 32)
     yield
+
+
+@pytest.fixture(params=["memory", "file"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where a copy is made, which is large at once in half of the tests."""
+    if request.param == "file":
+        monkeypatch.setattr(state_capture, "LARGE", 0)
+    return str(tmp_path)
 
 
 def empty(entities: int = 40) -> GraphState:
@@ -64,11 +75,11 @@ def disturb(state: GraphState, choose: Random, time: int) -> None:
 
 
 @pytest.mark.parametrize("seed", DRAWS)
-def test_what_happens_while_it_is_copied_is_not_in_the_copy(seed: int) -> None:
+def test_what_happens_while_it_is_copied_is_not_in_the_copy(seed: int, folder: str) -> None:
     choose, state = Random(seed), empty()
     for time in range(3):
         disturb(state, choose, time)
-    wanted, capture = state.export(), state.capture()
+    wanted, capture = state.export(), state.capture(folder=folder)
     for time, _ in enumerate(capture.copy(), 3):
         if choose.random() < 0.2:
             disturb(state, choose, time)
@@ -93,7 +104,7 @@ def test_what_stands_in_the_state_and_may_be_taken_back_is_not_in_the_copy(endin
 
 
 @pytest.mark.parametrize("seed", DRAWS)
-def test_the_rows_that_changed_hold_every_row_that_differs_and_are_as_of_the_moment(seed: int) -> None:
+def test_the_rows_that_changed_hold_every_row_that_differs_and_are_as_of_the_moment(seed: int, folder: str) -> None:
     choose, state = Random(seed), empty()
     write(state, choose, 1)
     if seed % 2:
@@ -104,7 +115,7 @@ def test_the_rows_that_changed_hold_every_row_that_differs_and_are_as_of_the_mom
         state.keep()
     for time in range(3, 6):
         disturb(state, choose, time)
-    wanted, capture = state.export(), state.capture(changes)
+    wanted, capture = state.export(), state.capture(changes, folder)
     assert capture.since is changes
     for time, _ in enumerate(capture.copy(), 6):
         if choose.random() < 0.2:
@@ -161,3 +172,61 @@ def test_nothing_is_handed_out_before_all_of_it_is_copied() -> None:
     next(capture.copy())
     with pytest.raises(RuntimeError, match="not copied to its end"):
         capture.tensors()
+
+
+def test_a_copy_for_which_there_is_no_room_is_an_error_for_whoever_wants_it_and_the_state_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(state_capture, "LARGE", 0)
+    choose, state = Random(6), empty()
+    write(state, choose, 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(file_memory, "_allocate", full)
+        capture = state.capture(folder=str(tmp_path))
+        capture.finish()
+    assert not state.is_captured and capture.size == 0
+    write(state, choose, 2)
+    with pytest.raises(AdatkgError, match="No space left"):
+        capture.tensors()
+
+
+def test_what_is_taken_over_is_not_held_twice_and_is_the_same() -> None:
+    choose, state, others = Random(7), empty(), [empty(0), empty(0)]
+    for time in range(3):
+        write(state, choose, time)
+    wanted, given = state.export(), state.export()
+    for other, some in zip(others, (wanted, given), strict=True):
+        other.load(some, state.entities, dict(state.pages), given=some is given)
+        assert_same_bits(other.export(), state.export())
+    assert not given and wanted.keys() == state.layout.keys()
+
+
+@pytest.mark.parametrize(("names", "rows"), [("none", 0), ("auto", 0), ("brackets", 41)])
+def test_room_for_groups_is_kept_only_where_names_may_tell_of_them(names: str, rows: int) -> None:
+    state = GraphState(small_config({"model.names": names}), 8, RELATIONS, torch.device("cpu"))
+    name(state, 40)
+    assert state.export()["group_fact_pages"].shape[0] == rows
+    assert (state.tensors["role_fact_fill"].shape[0] > 40) == (rows > 0)
+
+
+def test_a_state_of_before_with_rows_for_groups_that_there_are_none_of_is_read() -> None:
+    choose, state, other = Random(8), empty(), empty(0)
+    write(state, choose, 1)
+    wanted = state.export()
+    before = dict(wanted)
+    for tensor, spec in state.layout.items():
+        if spec.rows == "kin":
+            before[tensor] = torch.full((state.entities + 1, *spec.shape), spec.fill, dtype=spec.dtype)
+    other.load(before, state.entities, dict(state.pages))
+    assert_same_bits(other.export(), wanted)
+
+
+def test_a_group_where_there_are_none_is_refused() -> None:
+    state = empty()
+    spoiled = state.export()
+    spoiled["group"] = torch.zeros_like(spoiled["group"])
+    with pytest.raises(InputError, match="tensor group names something that is not there"):
+        state.load(spoiled, state.entities, dict(state.pages))

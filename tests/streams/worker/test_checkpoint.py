@@ -47,6 +47,9 @@ class FakeState:
     def saved(self) -> FakeState:
         return self
 
+    def let_go(self) -> None:
+        """Nothing is held."""
+
 
 class FakeLog:
     """Events 0, 1, 2 and so on, each with an answer; and host, publisher and store of the worker that reads them."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from adatkg_core.errors import AdatkgError
+from adatkg_core.state import state_capture
 from streams.settings import StreamSettings
 from streams.worker import LiveGraph, Loader, Replica, live_graph
 from streams.worker.state_check import StateCheck
@@ -67,6 +71,38 @@ def test_between_whole_snapshots_only_what_changed_is_written_and_a_start_finds_
     graph, offset = begin(loader, 1_000)
     assert hosted is not None and offset == 62
     assert_same_snapshot(graph.engine.snapshot(), hosted.graph.engine.snapshot())
+
+
+def test_large_copies_are_made_beside_the_store_and_a_start_finds_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_capture, "LARGE", 0)
+    settings = settings_with_model(tmp_path)
+    loader, host = Loader(settings, Replica()), host_of(settings)
+    for begins, ends in ((0, 60), (60, 64)):
+        host.process([fact(offset) for offset in range(begins, ends)])
+        save_all(host, loader)
+    (hosted,) = host.hosted()
+    assert kinds(settings) == ["snapshot", "increment"]
+    assert_same_snapshot(begin(loader, 64)[0].engine.snapshot(), hosted.graph.engine.snapshot())
+    assert [path.name for path in Path(settings.snapshots).iterdir()] == ["g"]
+
+
+def test_a_copy_without_room_is_a_snapshot_that_cannot_be_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_capture, "LARGE", 0)
+    settings = settings_with_model(tmp_path)
+    loader, host = Loader(settings, Replica()), host_of(settings)
+    host.process([fact(offset) for offset in range(9)])
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+        with pytest.raises(AdatkgError, match="no room for a copy"):
+            save_all(host, loader)
+    assert not loader.has_snapshot("g", LOG)
+    host.process([fact(9)])
+    save_all(host, loader)
+    assert kept(settings) == [10]
 
 
 def test_after_a_snapshot_that_was_not_written_and_after_one_that_outgrew_the_whole_one_the_next_is_whole(

@@ -31,6 +31,16 @@ def model(relations: tuple[str, ...], people: tuple[str, ...], seed: int, change
     return made
 
 
+def test_a_bundle_with_a_memory_that_is_not_kept_any_more_gives_all_the_rest() -> None:
+    """`live` had one until it kept only what the recall head reads; its bundles are there still."""
+    old = model(OLD, OLD_PEOPLE, 1, {"model.enabled": False, "model.chain_capacity": 64})
+    new = model(OLD, OLD_PEOPLE, 2, {"model.enabled": False, "model.chain_capacity": 32, "model.memory": "none"})
+    start_from(Bundle(old, OLD, OLD_PEOPLE, "old"), new, OLD, OLD_PEOPLE)
+    theirs = old.state_dict()
+    assert any(name.startswith("memory") for name in theirs)
+    assert all(torch.equal(tensor, theirs[name]) for name, tensor in new.state_dict().items())
+
+
 @pytest.mark.parametrize("changes", [{}, {"model.decay": "entity"}, {"model.entity": "learned"}])
 def test_rows_of_relations_and_entities_go_by_name_and_all_else_as_it_is(changes: dict[str, Any]) -> None:
     old, new = model(OLD, OLD_PEOPLE, 1, changes), model(NEW, NEW_PEOPLE, 2, changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,8 +27,10 @@ def data() -> Dataset:
     return replace(made, bounds=(12, 16))
 
 
-def bundle(relations: tuple[str, ...], entities: tuple[str, ...] = (), seed: int = 1) -> Bundle:
-    model = AdaTKG(small_config(), ENCODER.encode(relations), len(entities))
+def bundle(
+    relations: tuple[str, ...], entities: tuple[str, ...] = (), seed: int = 1, changes: dict[str, Any] | None = None
+) -> Bundle:
+    model = AdaTKG(small_config(changes or {}), ENCODER.encode(relations), len(entities))
     randomize(model, seed)
     return Bundle(model.eval(), relations, entities, f"v{seed}")
 
@@ -58,6 +61,19 @@ def test_entities_that_one_of_them_knows_are_candidates_for_both(data: Dataset) 
     same = bundle(data.relations), bundle(data.relations, unseen)
     verdict = judge(ModelUnderTest(same[0], ENCODER), ModelUnderTest(same[1], ENCODER), data, "all", 0.0)
     assert verdict is not None and verdict.candidate == pytest.approx(verdict.present, abs=1e-6)
+
+
+def test_bundles_whose_states_hold_other_tensors_are_compared(data: Dataset) -> None:
+    """A `live` of before kept memories that no later one keeps; each is measured with a state of its own."""
+    before = bundle(data.relations, data.entities, changes={"model.enabled": False})
+    slim = {"model.enabled": False, "model.memory": "none", "model.chain_capacity": 8}
+    now = bundle(data.relations, data.entities, changes=slim)
+    present = ModelUnderTest(
+        before, ENCODER, starting_state(before, replace(data, bounds=(4, 8)), ENCODER, "g", "valid")
+    )
+    now.model.load_state_dict(before.model.state_dict(), strict=False)
+    verdict = judge(ModelUnderTest(now, ENCODER), present, data, "all", 0.0)
+    assert verdict is not None and verdict.candidate == pytest.approx(verdict.present, abs=1e-12)
 
 
 def test_a_bundle_from_files_is_measured_with_what_the_files_told_it(data: Dataset) -> None:
