@@ -11,12 +11,13 @@ import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-
-import numpy as np
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from adatkg_core.errors import AdatkgError
+
+if TYPE_CHECKING:  # commands that compute nothing start without it
+    import torch
+    from torch import Tensor
 
 AHEAD = 4  # what may have been handed over and not be in the file yet
 WAIT = 0.002  # seconds, at most, for which a step holds its thread up
@@ -44,6 +45,8 @@ class FileMemory:
 
     def empty(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         """A tensor in what is reserved, behind those before it; what it holds is undefined."""
+        import torch
+
         assert self._bytes is not None
         count, start = math.prod(shape), self._taken
         self._taken += aligned(count * dtype.itemsize)
@@ -53,6 +56,8 @@ class FileMemory:
 
     def fill(self, target: Tensor, values: Tensor) -> Iterator[None]:
         """Have a part of such a tensor hold what `values` are now, by the end of `settle`."""
+        import numpy as np
+
         yield from self._until_at_most(AHEAD - 1)
         self._ahead.append(self._thread.submit(np.copyto, target.numpy(), values.to("cpu", copy=True).numpy()))
 
