@@ -39,6 +39,8 @@ from tests.support.fake_worker import (
 from tests.support.running_system import assert_same_answer
 from tests.support.small_graph import assert_same_snapshot, shared_model
 
+pytestmark = pytest.mark.slow  # a minute of floods in all
+
 SIZE = 4  # events in a batch
 SMALL = next(name for number in range(100) if partition_of(name := f"n{number}", PARTITIONS) == HERE)
 FLOOD = 160  # events

@@ -16,6 +16,8 @@ from adatkg_core.state import NAME_TENSORS, GraphState, StateCapture, state_capt
 from tests.core.engine.live_commit.test_live_commit import assert_bitwise, assert_same_rows, states
 from tests.support.evidence_history import RELATIONS
 
+pytestmark = pytest.mark.slow  # half a minute of full tables in all
+
 ENTITIES = 160
 BOUNDS = {"pair": 112, "partner": 80, "fact": 160, "relation": 96, "kin": 128}
 LONG_AGO = 2_000  # ticks after which nothing is left of a count, with the slow span of these states
