@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -29,8 +30,7 @@ class Query:
     exclude: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True, gc=False):  # made by the ten thousand for each batch
     """One candidate of a ranked list."""
 
     entity: str
@@ -45,13 +45,12 @@ class Recurrent:
     `names` are its best candidates; `levels` numbers their scores, since those that tie have no order among them.
     """
 
-    names: tuple[str, ...]
+    names: Sequence[str]
     levels: bytes
     ranks: dict[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """The ranked answers to a query and what they rest on."""
 
     top: tuple[Answer, ...]
@@ -60,9 +59,9 @@ class Ranking:
     cold_start: bool
     gate: float
     interactions: int
-    ranks: dict[str, float] = field(default_factory=dict)
+    ranks: dict[str, float] = {}
     memory_norm: float = 0.0  # length of what is remembered of the entity asked about
-    deep: tuple[str, ...] = ()  # the names in `top` and those that follow, as far as was asked for
+    deep: Sequence[str] = ()  # the names in `top` and those that follow, as far as was asked for
     recurrent: Recurrent | None = None  # only where it was asked for and the state keeps the counts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adatkg_core.engine.score_order import compile_order
 from adatkg_core.evidence import compile_evidence
 
 
@@ -11,3 +12,4 @@ def compile_engine() -> None:
 
     compile_evidence()
     prepare()
+    compile_order()

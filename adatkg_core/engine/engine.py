@@ -19,7 +19,7 @@ from adatkg_core.engine.capture import EngineCapture
 from adatkg_core.engine.few_threads import threads_for
 from adatkg_core.engine.name_rows import empty_grouping, write_names
 from adatkg_core.engine.pending import PendingFacts
-from adatkg_core.engine.ranked_lists import chunk_size, chunks, exact_ranks, recurrent_lists, top_lists
+from adatkg_core.engine.ranked_lists import Lists, chunk_size, chunks
 from adatkg_core.engine.snapshot import Snapshot
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Query, Ranking, Recurrent, Refusal
@@ -303,13 +303,13 @@ class Engine:
         interactions = self.state.tensors["interactions"][subject].tolist()
         updates = self.state.tensors["updates"][subject].tolist()
         norms = self.memory_norms(subject).tolist()
+        lists = Lists(queries, self.catalog, visible, place, self.device)
         recurrent: Sequence[Recurrent | None] = [None] * len(queries)
         if heuristic and keeps_counts(self.state):
             counted = score_recurrency(self.state, subject, relation, time, scores.shape[1])
-            recurrent = recurrent_lists(counted, queries, self.catalog, visible, place, depth)
+            recurrent = lists.recurrent(counted, depth)
         self._forget_strangers(len(unseen))
-        tops = top_lists(scores[:, :visible], queries, self.catalog, depth)
-        ranks = exact_ranks(scores, queries, self.catalog, visible, place)
+        tops = lists.top(scores, depth)
         return [
             Ranking(
                 top=tops[i][0],
@@ -318,7 +318,7 @@ class Engine:
                 cold_start=updates[i] == 0 if self.model.memory is not None else interactions[i] == 0,
                 gate=gate[i],
                 interactions=interactions[i],
-                ranks=ranks[i],
+                ranks=tops[i][2],
                 memory_norm=norms[i],
                 deep=tops[i][1] if depth else (),
                 recurrent=recurrent[i],

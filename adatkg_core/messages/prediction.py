@@ -16,6 +16,9 @@ from adatkg_core.messages.explanation import explain, parse_object, require_vers
 from adatkg_core.messages.fields import VERSION, TickNumber
 from adatkg_core.messages.reasons import Reason, Unusable
 
+_encode = msgspec.json.Encoder().encode
+_OPENING = b'{"v":%d,' % VERSION
+
 
 class Asked(TypedDict):
     """A query as it was asked; what it left out is not here."""
@@ -95,26 +98,29 @@ def encode_prediction(
 
     The question's query holds the tick that was asked about, also where the question said NEXT.
     """
-    return orjson.dumps(
-        {
-            "v": VERSION,
-            "id": source.id,
-            "graph": graph,
-            "query": question.asked,
-            "top": [
-                {"entity": one.entity, "score": round(one.score, 6), "probability": round(one.probability, 9)}
-                for one in prediction.top
-            ],
-            "ranks": prediction.ranks,
-            "tick": question.query.t,
-            "time": iso_of(clock, question.query.t),
-            "as_of": prediction.as_of,
-            "as_of_time": iso_of(clock, prediction.as_of),
-            "late": prediction.late,
-            "model": model,
-            "cold_start": prediction.cold_start,
-            "gate": round(prediction.gate, 6),
-            "interactions": prediction.interactions,
-            "source": {"partition": source.partition, "offset": source.offset},
-        }
+    message = Prediction(
+        id=source.id,
+        graph=graph,
+        query=question.asked,  # type: ignore[arg-type]
+        top=tuple(map(_shown, prediction.top)),
+        ranks=prediction.ranks,
+        said_tick=question.query.t,
+        time=iso_of(clock, question.query.t),
+        as_of=prediction.as_of,
+        as_of_time=iso_of(clock, prediction.as_of),
+        late=prediction.late,
+        model=model,
+        cold_start=prediction.cold_start,
+        gate=round(prediction.gate, 6),
+        interactions=prediction.interactions,
+        source=source,
     )
+    return _OPENING + _encode(message)[1:]
+
+
+def _shown(one: Answer) -> Answer:
+    """To so many digits as a message has; thrice as fast as `round` is with a number of digits."""
+    try:
+        return Answer(one.entity, round(one.score * 1e6) / 1e6, round(one.probability * 1e9) / 1e9)
+    except (OverflowError, ValueError):  # no number, which is said as null
+        return one

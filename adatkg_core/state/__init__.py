@@ -1,6 +1,6 @@
 """Every tensor of a graph, on one device, and the names of its rows."""
 
-from adatkg_core.state.catalog import Catalog
+from adatkg_core.state.catalog import Catalog, NamesAt
 from adatkg_core.state.chains import Chains, append_to_chains, select_chains
 from adatkg_core.state.changed_rows import ChangedRows
 from adatkg_core.state.devices import ordered_sums, to_device
@@ -20,6 +20,7 @@ __all__ = [
     "ChangedRows",
     "GraphState",
     "Grouping",
+    "NamesAt",
     "Overwritten",
     "PagedTable",
     "Relations",

@@ -92,7 +92,7 @@ class LiveScore:
         if question.next:
             self._reached = max(self._reached, query.t - 1)
         unwanted = frozenset(query.exclude)
-        listed = tuple(name for name in deep if name not in unwanted) if unwanted else tuple(deep)
+        listed = [name for name in deep if name not in unwanted] if unwanted else deep
         asked = _Asked(
             _Key(query.s is not None, query.r, given, None if question.next else query.t),
             self.until(question) if until is None else until,
@@ -190,7 +190,9 @@ class LiveScore:
         self._moment += 1
         asked.moment = self._moment
         self._asked[asked.moment] = asked
-        self._groups.setdefault(asked.key, _Group()).asked[asked.moment] = asked
+        if (group := self._groups.get(asked.key)) is None:
+            group = self._groups[asked.key] = _Group()
+        group.asked[asked.moment] = asked
         self._names += asked.names
         heapq.heappush(self._ends, (asked.until, asked.moment))
         if len(self._ends) > 2 * len(self._asked) + _STALE:
@@ -237,7 +239,7 @@ class _Asked:
     key: _Key
     until: int
     offset: int
-    listed: tuple[str, ...]
+    listed: Sequence[str]
     unwanted: frozenset[str]
     ranks: dict[str, float]
     cold_start: bool

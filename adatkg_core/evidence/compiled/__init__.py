@@ -9,7 +9,7 @@ from adatkg_core.evidence.compiled.activity import activity_features
 from adatkg_core.evidence.compiled.alike import alike_sums
 from adatkg_core.evidence.compiled.far_end import KeptFarEnd
 from adatkg_core.evidence.compiled.gather import gather
-from adatkg_core.evidence.compiled.memory import Cells, floats, narrow, wide
+from adatkg_core.evidence.compiled.memory import Cells, doubles, floats, narrow, wide
 from adatkg_core.evidence.compiled.own_features import own_features
 from adatkg_core.evidence.compiled.preparation import prepare
 from adatkg_core.evidence.compiled.recurrence import count_recurrence
@@ -20,6 +20,7 @@ __all__ = [
     "activity_features",
     "alike_sums",
     "count_recurrence",
+    "doubles",
     "floats",
     "gather",
     "narrow",

@@ -38,5 +38,6 @@ def _cells_of(element: Any) -> Any:
 
 
 floats: Callable[[int], Cells[float]] = _cells_of(types.float32)
+doubles: Callable[[int], Cells[float]] = _cells_of(types.float64)
 narrow: Callable[[int], Cells[int]] = _cells_of(types.int32)
 wide: Callable[[int], Cells[int]] = _cells_of(types.int64)

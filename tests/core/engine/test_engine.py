@@ -468,7 +468,7 @@ def test_a_late_query_is_answered_as_of_the_watermark_and_says_so() -> None:
     assert isinstance(late, Ranking) and isinstance(now, Ranking)
     assert late.late and late.as_of == NOW
     assert not now.late and now.as_of == NOW
-    assert_same_answers([replace(late, late=False)], [now])
+    assert_same_answers([structs.replace(late, late=False)], [now])
 
 
 @pytest.mark.parametrize(
