@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import lru_cache
 
 HITS = (1, 3, 10)
 _UNITS = 1 << 60  # a reciprocal rank is kept as so many parts of one, since whole numbers add up without drift
@@ -12,24 +13,29 @@ class RankWindow:
     """The last ranks and their sums, in whole numbers; None is a rank that nobody knows and counts as 0."""
 
     def __init__(self, size: int) -> None:
-        self._ranks: deque[float | None] = deque()
-        self._size, self._reciprocals, self._hits = size, 0, [0] * len(HITS)
+        self._worths: deque[tuple[int, ...]] = deque()
+        self._size, self._sums = size, [0] * (1 + len(HITS))
 
     def add(self, rank: float | None) -> None:
         """One more; the oldest makes room."""
-        self._ranks.append(rank)
-        self._count(rank, 1)
-        if len(self._ranks) > self._size:
-            self._count(self._ranks.popleft(), -1)
+        worth, sums = _worth(rank), self._sums
+        self._worths.append(worth)
+        for i, more in enumerate(worth):
+            sums[i] += more
+        if len(self._worths) > self._size:
+            for i, less in enumerate(self._worths.popleft()):
+                sums[i] -= less
 
     def scores(self) -> dict[str, float | int | None]:
         """Their mrr, hits and count; None while there are none."""
-        count = len(self._ranks)
-        sums = {"mrr": self._reciprocals / _UNITS, **dict(zip(map("hits@{}".format, HITS), self._hits, strict=True))}
+        count, (reciprocals, *hits) = len(self._worths), self._sums
+        sums = {"mrr": reciprocals / _UNITS, **dict(zip(map("hits@{}".format, HITS), hits, strict=True))}
         return {**{name: value / count if count else None for name, value in sums.items()}, "count": count}
 
-    def _count(self, rank: float | None, sign: int) -> None:
-        if rank is not None:
-            self._reciprocals += sign * round(_UNITS / rank)
-            for i, depth in enumerate(HITS):
-                self._hits[i] += sign * (rank <= depth)
+
+@lru_cache(4_096)
+def _worth(rank: float | None) -> tuple[int, ...]:
+    """What a rank adds to the sums: parts of its reciprocal, and whether it is a hit at each depth."""
+    if rank is None:
+        return (0,) * (1 + len(HITS))
+    return (round(_UNITS / rank), *(int(rank <= depth) for depth in HITS))
