@@ -16,6 +16,7 @@ from adatkg_core.clock import Clock
 from adatkg_core.constants import MAX_JUMP, LatePolicy
 from adatkg_core.engine.admission import Admission, EntityLimit, Observed, object_to_query, object_to_tick
 from adatkg_core.engine.capture import EngineCapture
+from adatkg_core.engine.fact_rows import by_time, require_known
 from adatkg_core.engine.few_threads import threads_for
 from adatkg_core.engine.name_rows import empty_grouping, write_names
 from adatkg_core.engine.pending import PendingFacts
@@ -114,14 +115,12 @@ class Engine:
         The entities from row `known` on are new with these facts, in this order: each becomes a candidate with them.
         """
         known = len(self.catalog) if known is None else known
-        times = facts[:, 3].cummax(0).values
-        if self.watermark is not None:
-            times = times.clamp(min=self.watermark)
-        steps, sizes = torch.unique_consecutive(times, return_counts=True)
-        for time, part in zip(steps.tolist(), torch.split(facts[:, :3], sizes.tolist()), strict=True):
+        rows = facts.cpu().numpy()
+        require_known(rows, len(self.catalog), len(self.relations))
+        for time, part in by_time(rows, self.watermark):
             self._advance(time, known)
-            known = max(known, int(part[:, [0, 2]].max()) + 1)
-            self._pending.add(part)
+            known = max(known, 1 + int(rows[part, :3:2].max()))
+            self._pending.add(facts[part, :3])
 
     def register(self, names: Sequence[str]) -> None:
         """Give each new name a row: its text is read once, its memory starts empty."""

@@ -36,7 +36,8 @@ def observe(state: GraphState, entity: Tensor, relation: Tensor, other: Tensor) 
 def totals_of(state: GraphState) -> tuple[Tensor, Tensor]:
     """How often each relation was followed, and what share of all each is of what followed: two of [2R]."""
     followed = state.tensors["followed"]
-    return followed.sum(1), followed.sum(0) / followed.sum().clamp(min=1)
+    after = followed.sum(0)
+    return followed.sum(1), after / after.sum().clamp(min=1)
 
 
 def lift_of(state: GraphState, kinds: Tensor, totals: tuple[Tensor, Tensor] | None = None) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cache
+from operator import is_not
 
 import numpy as np
 import torch
@@ -45,6 +46,7 @@ class LiveTable:
         self._waiting, self._kept = _waiting(0, 0), _kept(0, 0)
         self._shortcuts = self._no_shortcuts(0, 0)
         self._writes = state.table_writes[table.name]  # how often the table had been written when they were right
+        self._names = f"{table.name}_fill", f"{table.name}_last"
         self._arrays: TableRows | None = None
         self._owners: tuple[torch.Tensor, ...] = ()  # tensors of which these are, one for each way to grow
         self._places: Wide = np.empty(0, np.int64)  # of all these arrays
@@ -105,8 +107,8 @@ class LiveTable:
     def rows(self) -> TableRows:
         """The table's arrays, as long as the state's tensors do not grow."""
         get, name = self._state.tensors, self._table.name
-        owners = get[f"{name}_fill"], get[f"{name}_last"]
-        if self._arrays is None or any(old is not new for old, new in zip(self._owners, owners, strict=True)):
+        owners = get[self._names[0]], get[self._names[1]]
+        if self._arrays is None or self._owners[0] is not owners[0] or self._owners[1] is not owners[1]:
             found = [get[f"{name}_{part}"].numpy() for part in PARTS[: None if self._table.dated else DATED]]
             self._arrays = TableRows._make(found if self._table.dated else (*found, *UNDATED))
             self._owners = owners
@@ -115,7 +117,7 @@ class LiveTable:
     def places(self) -> tuple[Wide, Short, Short]:
         """Where all that belongs to the table is, for compiled code, and the two arrays whose type it has to see."""
         groups = self.rows(), self._shortcuts, self._waiting, self._kept
-        if not self._of or any(old is not new for old, new in zip(self._of, groups, strict=True)):
+        if not self._of or any(map(is_not, self._of, groups)):
             self._places, self._of = places_of(*groups), groups
         return self._places, self._shortcuts.first, self._shortcuts.following
 
