@@ -38,8 +38,7 @@ class Answer(Struct, frozen=True, gc=False):  # made by the ten thousand for eac
     probability: float
 
 
-@dataclass(frozen=True, slots=True)
-class Recurrent:
+class Recurrent(Struct, frozen=True):
     """What the recurrency heuristic says to the same query, read from the same state.
 
     `names` are its best candidates; `levels` numbers their scores, since those that tie have no order among them.

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from adatkg_core.evidence.compiled import Cells, doubles, floats, wide
 from adatkg_core.runtime import compiled
 
-LOOKED_AT = 64  # scores that are compared at once before any is looked at alone
+LOOKED_AT = 32  # scores that are compared at once before any is looked at alone
+EVERY = 8  # of so many scores one is looked at beforehand
+FEW = 32  # of which so many at most are kept
 
 
 class Room(NamedTuple):
@@ -41,7 +45,7 @@ def order_rows(
             else:
                 left_out[pairs[2 * end + 1]] = 1
             end += 1
-        ends[q] = _best(values, row, visible, depth, floor, left_out, room, q * depth)
+        ends[q] = _best(values, row, visible, depth, floor, left_out, end - first, room, q * depth)
         while place < asked and wanted[2 * place] == q:
             target = wanted[2 * place + 1]
             rank = _rank(values, row, visible, target, pairs, first, end)
@@ -64,14 +68,16 @@ def _best(
     depth: int,
     floor: float,
     left_out: Cells[int],
+    excluded: int,
     room: Room,
     at: int,
 ) -> int:
-    """Write the best from `at` on; returns how many there are.
+    """Write the best from `at` on; returns how many there are. At most so many are excluded.
 
     While they are looked for, they are a heap whose first is the least.
     """
-    order, best, least = wide(room.order), floats(room.best), floor
+    order, best = wide(room.order), floats(room.best)
+    least = _bound(values, row, visible, depth + excluded, floor)
     count = 0
     for start in range(0, visible if depth else 0, LOOKED_AT):
         end = min(start + LOOKED_AT, visible)
@@ -95,6 +101,33 @@ def _best(
         best[at + size], order[at + size] = best[at], order[at]
         _sink(best, order, at, size, score, column)
     return count
+
+
+@compiled
+def _bound(values: Cells[float], row: int, visible: int, wanted: int, floor: float) -> float:
+    """Below this none of the best can be: a score that about twice as many as wanted are above, by a look at a few.
+
+    Most of the work of a heap is in those that enter and do not stay.
+    """
+    most = (2 * wanted + EVERY - 1) // EVERY  # that many of those looked at
+    if most > FEW or visible < EVERY * FEW:
+        return floor
+    seen = np.empty(FEW + 1, np.float32)  # the best of those looked at, best first
+    count = 0
+    for column in range(0, visible, EVERY):
+        score = values[row + column]
+        if count == most and not score > seen[count - 1]:
+            continue
+        i = min(count, most - 1)
+        while i > 0 and seen[i - 1] < score:
+            seen[i] = seen[i - 1]
+            i -= 1
+        seen[i] = score
+        count = min(count + 1, most)
+    bound, above = seen[most - 1], 0
+    for column in range(visible):
+        above += values[row + column] > bound
+    return bound if above >= wanted and bound > floor else floor
 
 
 @compiled

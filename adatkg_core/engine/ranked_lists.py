@@ -63,13 +63,15 @@ class Lists:
     def top(self, scores: Tensor, depth: int = 0) -> list[tuple[tuple[Answer, ...], NamesAt, dict[str, float]]]:
         """Of each query, by scores [B, M], the answers that it asks for; their names and those that follow, `depth` in
         all; and the ranks."""
-        found = put_in_order(scores, self._wanted, max(depth, *(query.k for query in self._queries)))
-        chances = scores[:, : self._wanted.visible].softmax(1).gather(1, found.order)
-        columns = (found.best.tolist(), chances.tolist(), self._names(found), self._ranks(found))
+        most = max(query.k for query in self._queries)
+        found = put_in_order(scores, self._wanted, max(depth, most))
+        chances = scores[:, : self._wanted.visible].softmax(1).gather(1, found.order[:, :most])
+        first, values, probabilities = (part[:, :most].tolist() for part in (found.order, found.best, chances))
+        rows, ranks, names = found.order.cpu().numpy(), self._ranks(found), self._catalog.names
         lists = []
-        for query, values, probabilities, names, ranks in zip(self._queries, *columns, strict=True):
-            some = names[: max(depth, query.k)]
-            lists.append((tuple(map(Answer, some[: query.k], values, probabilities)), some, ranks))
+        for i, (query, end) in enumerate(zip(self._queries, found.ends.tolist(), strict=True)):
+            best = map(Answer, [names[row] for row in first[i][: min(query.k, end)]], values[i], probabilities[i])
+            lists.append((tuple(best), NamesAt(names, rows[i, : min(end, max(depth, query.k))]), ranks[i]))
         return lists
 
     def recurrent(self, scores: Tensor, depth: int) -> list[Recurrent]:
@@ -86,12 +88,12 @@ class Lists:
         else:
             ends = found.ends.tolist()
         levels = F.pad(best[:, 1:] < best[:, :-1], (1, 0)).cumsum(1).to(torch.uint8).cpu().numpy()
-        columns = zip(ends, self._names(found), levels, self._ranks(found), strict=True)
-        return [Recurrent(names[:end], heights[:end].tobytes(), ranks) for end, names, heights, ranks in columns]
-
-    def _names(self, found: ScoreOrder) -> list[NamesAt]:
-        rows = found.order.cpu().numpy()
-        return [NamesAt(self._catalog.names, row[:end]) for row, end in zip(rows, found.ends.tolist(), strict=True)]
+        columns = zip(ends, found.order.cpu().numpy(), levels, self._ranks(found), strict=True)
+        names = self._catalog.names
+        return [
+            Recurrent(NamesAt(names, rows[:end]), heights[:end].tobytes(), ranks)
+            for end, rows, heights, ranks in columns
+        ]
 
     def _ranks(self, found: ScoreOrder) -> list[dict[str, float]]:
         ranks = iter(found.ranks.tolist())
