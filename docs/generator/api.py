@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, get_type_hints
@@ -20,14 +21,15 @@ only for what it calls. Anything else may change without notice.
 """
 CONSTANTS = {"__version__": "The version of the package, by [Semantic Versioning](https://semver.org)."}
 _WIDTH = 100
+_MODULE = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Z])")
 _SHOWN = (bool, int, float, str, tuple, type(None))  # defaults of other types say nothing, or something of this machine
 
 
 class _Plain:
-    """An annotation as it stands in the code, without the quotes of a text."""
+    """An annotation as it stands in the code, without the quotes of a text and the modules that types are in."""
 
     def __init__(self, text: object) -> None:
-        self._text = text if isinstance(text, str) else inspect.formatannotation(text)
+        self._text = text if isinstance(text, str) else _MODULE.sub("", inspect.formatannotation(text))
 
     def __repr__(self) -> str:
         return self._text
