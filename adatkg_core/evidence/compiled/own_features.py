@@ -91,7 +91,7 @@ def own_features(
     amount, number = state.tensors["pair_count"], place.new_empty(questions.kinds.shape[0] * n, dtype=torch.int32)
     told = questions.subject, questions.relation, questions.kind, known.warmth, amount
     owner, other, seen = known.far
-    write_features(
+    own = write_features(
         find_table(state, "pair"),
         Asked._make((questions.subject.shape[0], *map(Tensor.data_ptr, told), questions.time, n)),
         Related(known.near.shape[0], heads, kernels, width, near, affinity, lift, embedded, recall.fast, recall.slow),
@@ -108,12 +108,13 @@ def own_features(
             features.data_ptr(),
         ),
     )
+    features[:, COUNTED : own - 1].log1p_()  # several at a time, which compiled code does one by one
     return features
 
 
 @compiled
-def write_features(pair: Table, asked: Asked, related: Related, far: FarSeen, rows: Rows) -> None:
-    """Fill the rows."""
+def write_features(pair: Table, asked: Asked, related: Related, far: FarSeen, rows: Rows) -> int:
+    """Fill the rows; returns how many columns tell of the subject's own slots, whose sums have no logarithm yet."""
     features = floats(rows.features)
     own = 2 * COUNTED + 1 + related.kernels * related.heads
     for i in range(rows.size):
@@ -127,6 +128,7 @@ def write_features(pair: Table, asked: Asked, related: Related, far: FarSeen, ro
     _sum_slots(pair, asked, related, rows, own, follows)
     _finish(asked, related, rows, own, follows)
     _write_context(asked, related, far, rows, follows + (FOLLOWED if related.lift != 0 else 0))
+    return own
 
 
 @compiled
@@ -186,15 +188,13 @@ def _add_lift(features: Cells[float], at: int, lift: float, slow: float, fast: f
 
 @compiled
 def _finish(asked: Asked, related: Related, rows: Rows, own: int, follows: int) -> None:
-    """Sums become what the network reads, and the wider evidence comes beside them."""
+    """Sums become means where the network reads means, and the wider evidence comes beside them."""
     features, wider = floats(rows.features), floats(rows.wider)
     for i in range(rows.size):
         at = i * rows.width
         if related.lift != 0:
             features[at + follows] /= features[at + COUNTED + 2] + LITTLE
             features[at + follows + 1] /= features[at + COUNTED + 1] + LITTLE
-        for column in range(COUNTED, own - 1):
-            features[at + column] = np.log1p(features[at + column])
         for column in range(rows.more):
             features[at + own + column] = wider[i * rows.more + column]
 
