@@ -28,7 +28,10 @@ def _commit(model: AdaTKG, state: GraphState, facts: Tensor, time: int) -> LastU
         vectors = model.relations()
         encoding, nonempty = model.encode_chains(state, entity, relation, time, vectors)
         if model.config.model.prior:
-            _move_prototypes(model, state, entity[nonempty], encoding[nonempty])
+            decay = model.config.model.prototype_decay
+            total, weight = move_prototypes(state, entity[nonempty], encoding[nonempty], decay)
+            state.put("prototype_sum", slice(None), total)
+            state.put("prototype_weight", slice(None), weight)
         if model.memory is not None:
             last = _update_memory(model, state, entity, relation, encoding, vectors)
     append_to_chains(state, entity, relation, other, time)
@@ -55,12 +58,12 @@ def _update_memory(
     return last
 
 
-def _move_prototypes(model: AdaTKG, state: GraphState, entity: Tensor, encoding: Tensor) -> None:
-    cluster, decay = state.tensors["cluster"][entity], model.config.model.prototype_decay
-    total, weight = state.tensors["prototype_sum"], state.tensors["prototype_weight"]
+def move_prototypes(state: GraphState, entity: Tensor, encoding: Tensor, decay: float) -> tuple[Tensor, Tensor]:
+    """The sums [K, d] and weights [K] of prototypes with these chain encodings [I, d], the others having faded."""
+    cluster, total, weight = (state.tensors[name] for name in ("cluster", "prototype_sum", "prototype_weight"))
+    cluster = cluster[entity]
     count = torch.ones_like(cluster, dtype=weight.dtype)
-    state.put("prototype_sum", slice(None), (total * decay).index_add(0, cluster, encoding))
-    state.put("prototype_weight", slice(None), (weight * decay).index_add(0, cluster, count))
+    return (total * decay).index_add(0, cluster, encoding), (weight * decay).index_add(0, cluster, count)
 
 
 def _count(state: GraphState, entity: Tensor, time: int) -> None:

@@ -6,7 +6,7 @@ later time sees them through a commit that can be taken back, a read at W or bef
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -24,7 +24,7 @@ from adatkg_core.engine.ranked_lists import Lists, chunk_size, chunks
 from adatkg_core.engine.snapshot import Snapshot
 from adatkg_core.errors import InputError
 from adatkg_core.events import Fact, Query, Ranking, Recurrent, Refusal
-from adatkg_core.model import AdaTKG, RecallView, View, keeps_counts, score_recurrency
+from adatkg_core.model import AdaTKG, KeptView, View, keeps_counts, score_recurrency
 from adatkg_core.state import NAME_TENSORS, Catalog, ChangedRows, GraphState, Relations
 from adatkg_core.text import TextEncoder
 
@@ -67,8 +67,7 @@ class Engine:
         self.grouping = empty_grouping(self.model)
         self.watermark: int | None = None
         self._pending = PendingFacts(model, self.state, torch.zeros((0, 3), dtype=torch.int64, device=self.device))
-        self._view: View | None = None
-        self._recalled = RecallView()
+        self._view = KeptView(model)
         self._visible = 0
         if snapshot is not None:
             self.restore(snapshot)
@@ -131,7 +130,6 @@ class Engine:
         self.state.reserve(start + len(fresh))
         write_names(self.model, self.state, self.encoder, start, fresh, self.grouping.add(fresh))
         self.state.entities = start + len(fresh)
-        self._view = None
 
     # -- reading ----------------------------------------------------------------------------------------------
 
@@ -169,7 +167,7 @@ class Engine:
         view, visible = self._read(time)
         with self.rows_for(strangers) as rows:
             if strangers:
-                view = view.and_also(self.model.view(self.state, torch.tensor(rows, device=self.device)))
+                view = self._with_rows(view, torch.tensor(rows, device=self.device))
             for start in range(0, subject.shape[0], step := chunk_size(self.state.entities)):
                 part = slice(start, min(start + step, subject.shape[0]))
                 scores = self.model.score(self.state, view, subject[part], relation[part], time).total
@@ -185,12 +183,12 @@ class Engine:
 
     def read_anew(self) -> None:
         """Keep nothing of earlier reads, whose company decides how sums round: the next answer is the state's alone."""
-        self._view, self._recalled = None, RecallView()
+        self._view = KeptView(self.model)
 
     def gates(self, time: int) -> Tensor:
         """The mean gate of each entity as a read at `time` sees it, [N]."""
         with torch.no_grad():
-            return self._read(time)[0].gate
+            return self._read(time)[0].gate.clone()
 
     def memory_norms(self, rows: Tensor) -> Tensor:
         """The length of what is remembered of each row [n], as the state stands; 0 in a model without memory."""
@@ -258,32 +256,30 @@ class Engine:
         if self.watermark is not None and time <= self.watermark:
             return
         self._include_pending()
-        self._pending.settle()
+        self._change(self._pending.settle)
         self._visible = known
         self.watermark = time
 
     def _include_pending(self) -> None:
-        if self.watermark is not None and (changed := self._pending.include(self.watermark)) is not None:
-            self._renew(changed)
+        if (time := self.watermark) is not None:
+            self._change(lambda: self._pending.include(time))
 
     def _exclude_pending(self) -> None:
-        if (changed := self._pending.exclude()) is not None:
-            self._renew(changed)
+        self._change(self._pending.exclude)
 
-    def _renew(self, changed: Tensor) -> None:
-        """What was read of the rows of these facts [n, 3] is read again."""
-        self._recalled.grow(self.state.entities)
-        self._recalled.renew(changed[:, [0, 2]].flatten())
-        if self.model.config.model.enabled:
-            self._view = None
+    def _change(self, change: Callable[[], Tensor | None]) -> None:
+        """What was read of the rows of the facts [n, 3] that `change` returns is read again."""
+        try:
+            facts = change()
+        except BaseException:
+            self.read_anew()  # the state shows none of them any more
+            raise
+        if facts is not None:
+            self._view.renew(self.state, facts[:, [0, 2]].flatten())
 
     def _read(self, time: int) -> tuple[View, int]:
         visible = self.turn_to(time)
-        if self._view is None:
-            self._recalled.grow(self.state.entities)
-            everyone = torch.arange(self.state.entities, device=self.device)
-            self._view = self.model.view(self.state, everyone, recalled=self._recalled)
-        return self._view, visible
+        return self._view.read(self.state), visible
 
     def _answer(self, queries: list[Query], time: int, depth: int, heuristic: bool) -> list[Ranking]:
         view, visible = self._read(time)
@@ -335,7 +331,10 @@ class Engine:
     def _with_strangers(self, view: View, names: list[str]) -> View:
         self._seat(names)
         rows = torch.arange(self.state.entities, self.state.entities + len(names), device=self.device)
-        return view.and_also(self.model.view(self.state, rows))
+        return self._with_rows(view, rows)
+
+    def _with_rows(self, view: View, rows: Tensor) -> View:
+        return view.and_also(self.model.view(self.state, rows, vectors=view.relations))
 
     def _seat(self, strangers: list[str]) -> None:
         if strangers:

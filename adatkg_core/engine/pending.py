@@ -74,16 +74,20 @@ class PendingFacts:
         taken_back, self._included = self._facts[: self._included], 0
         return taken_back
 
-    def settle(self) -> None:
-        """Their commit stays, bitwise that of all of them at once, and nothing is pending any more."""
+    def settle(self) -> Tensor | None:
+        """Their commit stays, bitwise that of all of them at once, and nothing is pending any more; the facts [n, 3]
+        that were therefore taken in once more, which may have changed what the state shows by rounding."""
+        again = None
         if self._included and self._live is not None:
             if self._live.parts > 1:
+                again = self._facts[: self._included]
                 self._live.undo()
-                self._live.take(self._facts[: self._included], self._time)
+                self._take_live(self._live, again)
             self._live.keep()
         elif self._included:
             self._state.keep()
         self._included = self._count = 0
+        return again
 
     def move(self, device: torch.device) -> None:
         """Go where the state has gone."""
@@ -109,8 +113,9 @@ class PendingFacts:
 
 
 def _live_commit(model: AdaTKG, state: GraphState) -> LiveCommit | None:
-    if model.config.model.enabled or model.recall is None or state.device.type != "cpu":
+    if model.recall is None or state.device.type != "cpu":
         return None
-    from adatkg_core.engine.live_commit import LiveCommit  # not at the top: numba takes half a second
+    from adatkg_core.engine.live_commit import LiveCommit, LiveMemory  # not at the top: numba takes half a second
 
-    return LiveCommit(state) if LiveCommit.fits(state) else None
+    memory = LiveMemory(model, state) if model.config.model.enabled else None
+    return LiveCommit(state, memory) if LiveCommit.fits(state) else None

@@ -2,8 +2,8 @@
 
 from adatkg_core.model.adatkg import AdaTKG, LastUpdate, Scores, View
 from adatkg_core.model.batch_norm import BatchNorm
+from adatkg_core.model.kept_view import KeptView
 from adatkg_core.model.memory import Ema
-from adatkg_core.model.recall_view import RecallView
 from adatkg_core.model.recurrency import Recurrency, keeps_counts, score_recurrency
 from adatkg_core.model.snapshot_protocol import score_snapshot, view_snapshot
 
@@ -11,8 +11,8 @@ __all__ = [
     "AdaTKG",
     "BatchNorm",
     "Ema",
+    "KeptView",
     "LastUpdate",
-    "RecallView",
     "Recurrency",
     "Scores",
     "View",

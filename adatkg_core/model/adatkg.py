@@ -167,10 +167,15 @@ class AdaTKG(nn.Module):
 
     def updated_memory(self, state: GraphState, last: LastUpdate, vectors: Tensor) -> Tensor:
         """The memories after an update, computed anew [U, …]: the mean signal of each entity, one step."""
-        assert self.memory is not None
         signal = group_mean(self.signal(last.encoding, last.relation, vectors), last.group, last.entity.shape[0])
-        members = Members(last.entity, state.tensors["cluster"][last.entity], last.updates)
-        return self.memory.update(last.previous, signal, members)
+        return self.step_memory(state, last.entity, last.previous, last.updates, signal)
+
+    def step_memory(
+        self, state: GraphState, entity: Tensor, previous: Tensor, updates: Tensor, signal: Tensor
+    ) -> Tensor:
+        """The memories [U, …] of entities after one step from the previous ones, which had so many updates."""
+        assert self.memory is not None
+        return self.memory.update(previous, signal, Members(entity, state.tensors["cluster"][entity], updates))
 
     # -- reading ----------------------------------------------------------------------------------------------
 
@@ -181,18 +186,20 @@ class AdaTKG(nn.Module):
         last: LastUpdate | None = None,
         extra: Tensor | None = None,
         recalled: RecallView | None = None,
+        vectors: Tensor | None = None,
     ) -> View:
         """The entities `ids` [N] as of the state.
 
         With `last`, the memories that an update writes are computed with gradient, which is how the update rule
         learns; `ids` must then begin with every entity of that update in order 0, 1, …. `extra` [N, d] is added
-        to the entities' own vectors (the snapshot protocol's mark). `recalled` is what the recall head has read so far.
+        to the entities' own vectors (the snapshot protocol's mark). `recalled` is what the recall head has read so far,
+        `vectors` [2R, d] are the relations', if the caller has them already.
         """
         cluster, recalled = state.tensors["cluster"][ids], recalled or RecallView(ids.shape[0])
         if not self.config.model.enabled:
             nothing = state.tensors["text"].new_zeros(ids.shape[0], 0)
             return View(nothing, nothing, nothing.sum(1), cluster, nothing, nothing.sum(), recalled)
-        relations = self.relations()
+        relations = self.relations() if vectors is None else vectors
         base = self.project(self.text_dropout(self.entity_input(state, ids)))
         if self.name_norm is not None:
             base = self.name_norm(base)
@@ -216,11 +223,16 @@ class AdaTKG(nn.Module):
         fused = torch.lerp(prior, read, gate)
         return View(fused, F.normalize(fused, dim=1), gate.detach().mean(1), cluster, relations, vq_loss, recalled)
 
-    def _transfer(self, state: GraphState, base: Tensor, cluster: Tensor) -> Tensor:
+    def prototypes(self, state: GraphState) -> Tensor:
+        """What the members of each cluster were seen doing, [K, d]; zero where nobody was."""
         weight = state.tensors["prototype_weight"].unsqueeze(1)
-        prototype = state.tensors["prototype_sum"] / weight.clamp(min=1e-6)  # [K, d], zero where nobody was
+        prototype = state.tensors["prototype_sum"] / weight.clamp(min=1e-6)
         if self.config.model.scaled:
             prototype = F.normalize(prototype, dim=1) * (0.5 * math.sqrt(prototype.shape[1]))
+        return prototype
+
+    def _transfer(self, state: GraphState, base: Tensor, cluster: Tensor) -> Tensor:
+        prototype = self.prototypes(state)
         first, rest = self.transfer[0], self.transfer[1:]
         assert isinstance(first, nn.Linear)
         # W [h || c] split in two: the half that sees prototypes is computed once per cluster.

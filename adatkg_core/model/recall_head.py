@@ -21,9 +21,10 @@ from torch import Tensor, nn
 from adatkg_core.evidence import FEATURES as EVIDENCE_FEATURES
 from adatkg_core.evidence import TRANSITION_FEATURES, Neighbours, Questions, activity_features, alike_sums
 from adatkg_core.model.alike import alike_by_tensors
+from adatkg_core.model.kept_rows import Index
 from adatkg_core.model.own_rows import is_compiled, own_rows
 from adatkg_core.model.recall_context import BASE_FEATURES, Context, Planes, counted
-from adatkg_core.model.recall_view import FarEnd, Index, RecallView
+from adatkg_core.model.recall_view import FarEnd, RecallView
 from adatkg_core.settings import RecallConfig
 from adatkg_core.state import GraphState, PagedTable
 

@@ -10,7 +10,7 @@ from adatkg_core.state.interactions import both_sides
 from adatkg_core.state.recurrence_tables import PagedTable, Slots
 from adatkg_core.state.relations import Relations
 from adatkg_core.state.state_capture import Overwritten, StateCapture
-from adatkg_core.state.tensor_ops import distinct_places, group_mean, grown, ragged, rank_in_group
+from adatkg_core.state.tensor_ops import distinct_places, group_mean, group_sums, grown, ragged, rank_in_group
 
 __all__ = [
     "HEAD",
@@ -30,6 +30,7 @@ __all__ = [
     "both_sides",
     "distinct_places",
     "group_mean",
+    "group_sums",
     "grown",
     "ordered_sums",
     "ragged",

@@ -48,9 +48,14 @@ def rank_in_group(keys: Tensor) -> Tensor:
 
 def group_mean(values: Tensor, group: Tensor, n_groups: int) -> Tensor:
     """The mean of `values` [n, ...] over each of the groups, zero for an empty one."""
-    total = values.new_zeros((n_groups, *values.shape[1:])).index_add(0, group, values)
-    size = values.new_zeros(n_groups).index_add(0, group, torch.ones_like(group, dtype=values.dtype))
+    total, size = group_sums(values, group, n_groups)
     return total / size.clamp(min=1).view(-1, *[1] * (values.dim() - 1))
+
+
+def group_sums(values: Tensor, group: Tensor, n_groups: int) -> tuple[Tensor, Tensor]:
+    """The sum of `values` [n, ...] over each of the groups, and how many there are in it."""
+    total = values.new_zeros((n_groups, *values.shape[1:])).index_add(0, group, values)
+    return total, values.new_zeros(n_groups).index_add(0, group, torch.ones_like(group, dtype=values.dtype))
 
 
 def distinct_places(place: Tensor, size: int) -> tuple[Tensor, Tensor]:

@@ -24,7 +24,8 @@ from adatkg_core.engine.live_commit.entity_rows import (
     measure_rows,
     restore_entities,
 )
-from adatkg_core.engine.live_commit.layout import NOBODY, EntityRows, Followed, KeptEntities, Single, Wide
+from adatkg_core.engine.live_commit.layout import NOBODY, EntityRows, Followed, KeptEntities, Narrow, Single, Wide
+from adatkg_core.engine.live_commit.live_memory import LiveMemory
 from adatkg_core.engine.live_commit.live_table import LiveTable, left_after
 from adatkg_core.evidence import shares_left
 from adatkg_core.settings import Config, ModelConfig, RecallConfig
@@ -45,8 +46,9 @@ class _Interactions:
 class LiveCommit:
     """Facts of a tick in a state on a CPU that has the recall head's tables; `undo` takes them out, bitwise."""
 
-    def __init__(self, state: GraphState) -> None:
-        self._state = state
+    def __init__(self, state: GraphState, memory: LiveMemory | None = None) -> None:
+        """`memory` is there where the paper's model is switched on."""
+        self._state, self._memory = state, memory
         self._tables = {name: LiveTable(state, table) for name, table in state.tables().items()}
         self._entities = _EntityKeeper(state)
         self._followed, self._places = _followed(2 * state.n_relations if state.keeps_evidence else 0), 0
@@ -62,9 +64,12 @@ class LiveCommit:
         """Further facts [n, 3] of the tick."""
         self.parts += 1
         self._state.tentative = self
-        entity, relation, other = (column.numpy() for column in both_sides(facts, self._state.n_relations))
+        columns = both_sides(facts, self._state.n_relations)
+        entity, relation, other = (column.numpy() for column in columns)
         some = _Interactions(entity, relation, other, np.unique(entity))
         self._entities.restore(some.rows)
+        if self._memory is not None:
+            self._memory.take(*columns[:2], self._entities.places(), time)
         is_new = self._state.tensors["interactions"].numpy()[entity] < self._state.config.recall.cold_below
         nothing = np.zeros_like(relation)
         if self._state.keeps_evidence:
@@ -92,6 +97,8 @@ class LiveCommit:
         for table in self._tables.values():
             yield from table.overwritten()
         yield from self._entities.overwritten()
+        if self._memory is not None:
+            yield from self._memory.overwritten(self._entities.written())
         place = torch.from_numpy(self._followed.place[: self._places].copy())
         if self._places:
             before, now = place.unbind(1)
@@ -122,6 +129,8 @@ class LiveCommit:
         self._state.tentative = None
         for table in self._tables.values():
             table.undo() if restore else table.keep()
+        if self._memory is not None:
+            self._memory.end(self._entities.written(), restore=restore)
         self._entities.end(restore=restore)
         if self._places:
             end_transitions(self._followed, self._state.tensors["followed"].numpy(), self._places, restore)
@@ -162,6 +171,10 @@ class _EntityKeeper:
         recall = self._state.config.recall
         fast, slow = left_after(recall.fast), left_after(recall.slow)
         count_entities(self.rows(), pair.waiting, self._of_object, some.rows, time, fast, slow)
+
+    def places(self) -> Narrow:
+        """The number of each row that the tick has changed, from 0 on in the order of `written`."""
+        return self._kept.place
 
     def written(self) -> Wide:
         """The rows that the tick has changed."""

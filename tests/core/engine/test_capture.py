@@ -141,12 +141,12 @@ def busy_worker() -> Worker:
 
 
 def test_a_snapshot_takes_back_nothing_that_readers_see_already() -> None:
-    engine = engine_with_past()
+    engine = engine_with_past("model-alone")  # which keeps a journal
     engine.turn_to(NOW + 1)
     capture = engine.capture()
     assert len(engine.pending()) == 0, "what is pending stands in the state as before"
     capture.state.finish()
-    assert_same_snapshot(capture.snapshot(), engine_with_past().snapshot())
+    assert_same_snapshot(capture.snapshot(), engine_with_past("model-alone").snapshot())
 
 
 def spoiled(increment: Increment, how: str) -> Increment:

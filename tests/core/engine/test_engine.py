@@ -583,8 +583,9 @@ def test_a_tick_out_of_range_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "last_step"),
     [
-        ("default", "adatkg_core.engine.commit._count"),
+        ("model-alone", "adatkg_core.engine.commit._count"),
         ("recall-alone", "adatkg_core.engine.live_commit.live_commit.count_entities"),
+        ("default", "adatkg_core.engine.live_commit.live_commit.count_entities"),
     ],
 )
 def test_a_commit_that_fails_leaves_the_state_as_it_was(

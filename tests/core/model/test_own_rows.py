@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from adatkg_core.model import RecallView
+from adatkg_core.model.recall_view import RecallView
 from tests.support.small_graph import engine_with_past
 
 

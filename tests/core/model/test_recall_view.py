@@ -10,7 +10,8 @@ from torch import Tensor
 
 from adatkg_core.engine import Engine
 from adatkg_core.events import Fact
-from adatkg_core.model.recall_view import Index, KeptRows, RecallView
+from adatkg_core.model.kept_rows import Index, KeptRows
+from adatkg_core.model.recall_view import RecallView
 from tests.support.small_graph import engine_with_past
 
 
