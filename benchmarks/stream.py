@@ -27,7 +27,7 @@ from streams.settings import StreamSettings
 from .results import tell
 from .untrained import GRAPH, Place, icews14, untrained
 
-DAYS = 110  # the whole test period, half a minute: what comes with a start, as loading the text encoder, counts for little
+DAYS = 110  # the whole test period: what comes with a start, as loading the text encoder, counts for little
 WARM = 0.2  # share of the events that counts for neither: caches fill, the graph is loaded
 
 
