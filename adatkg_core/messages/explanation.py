@@ -23,6 +23,7 @@ _TYPES: dict[type, tuple[str, tuple[type, ...]]] = {
     inspect.DictType: ("object", (dict,)),
     inspect.TypedDictType: ("object", (dict,)),
     inspect.DataclassType: ("object", (dict,)),
+    inspect.StructType: ("object", (dict,)),
 }
 
 
@@ -140,7 +141,11 @@ def _mismatch(value: Any, wanted: inspect.Type, name: str) -> str | None:
             return _first(_mismatch(one, item, f"{name}[{i}]") for i, one in enumerate(value))
         case inspect.DictType(value_type=item):
             return _first(_mismatch(one, item, f"{name}.{key}") for key, one in value.items())
-        case inspect.TypedDictType(fields=fields) | inspect.DataclassType(fields=fields):
+        case (
+            inspect.TypedDictType(fields=fields)
+            | inspect.DataclassType(fields=fields)
+            | inspect.StructType(fields=fields)
+        ):
             lacking = (f"{name} lacks {field.name}" for field in fields if field.required and field.name not in value)
             return next(lacking, None) or _first(
                 _mismatch(value[field.name], field.type, f"{name}.{field.name}")
