@@ -17,7 +17,8 @@ import gc
 import resource
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -139,17 +140,17 @@ def _standing(offset: int) -> dict[str, Any]:
     return {"graph": "million", "version": "untrained", "offset": offset, "log": "log-1"}
 
 
-def _snapshots(engine: Engine, store: SnapshotStore, size: int, folder: str) -> dict[str, float]:
+def _snapshots(engine: Engine, store: SnapshotStore, size: int, folder: str) -> dict[str, float | str]:
     """A whole snapshot and an increment, each while facts come; the longest that the stream waits for either."""
     steps = _Steps()
-    with steps:
+    with steps.one("capture and watch_changes"):
         whole, changes = engine.capture(folder=folder), engine.state.watch_changes()
     _copy(engine, whole, TIMES, size, steps)
     began = time.perf_counter()
     store.save(Saved(whole.snapshot(), **_standing(TIMES)))
     written, bytes_ = time.perf_counter() - began, whole.size
     whole.let_go()
-    with steps:
+    with steps.one("capture of changes"):
         some = engine.capture(changes, folder)
     _copy(engine, some, TIMES + BESIDE, size, steps)
     store.save(SavedIncrement(some.increment(), TIMES, **_standing(TIMES + BESIDE)))
@@ -157,6 +158,7 @@ def _snapshots(engine: Engine, store: SnapshotStore, size: int, folder: str) -> 
         "pause_ms": max(steps.waited) * 1e3,
         "pause_p99_ms": sorted(steps.waited)[len(steps.waited) * 99 // 100] * 1e3,
         "pause_processor_ms": max(steps.worked) * 1e3,
+        "longest_step": steps.names[steps.waited.index(max(steps.waited))],
         "whole_gigabytes": bytes_ / GIGA,
         "whole_written_seconds": written,
         "increment_to_whole": some.size / bytes_,
@@ -167,29 +169,39 @@ class _Steps:
     """For how many seconds the stream waits for each step of a snapshot, and for how many of these it works."""
 
     def __init__(self) -> None:
-        self.waited, self.worked = list[float](), list[float]()
-        self._began = 0.0, 0.0
+        self.waited, self.worked, self.names = list[float](), list[float](), list[str]()
 
-    def __enter__(self) -> None:
-        self._began = time.perf_counter(), time.thread_time()
-
-    def __exit__(self, *_: object) -> None:
-        waited, worked = self._began
+    @contextmanager
+    def one(self, name: str) -> Iterator[None]:
+        """Around one of them."""
+        waited, worked = time.perf_counter(), time.thread_time()
+        yield
         self.waited.append(time.perf_counter() - waited)
         self.worked.append(time.thread_time() - worked)
+        self.names.append(name)
 
 
 def _copy(engine: Engine, capture: EngineCapture, now: int, size: int, steps: _Steps) -> None:
     """Copy it, with the facts of a time after some of its steps."""
     copying, done = capture.copy(), 0
     while True:
-        with steps:
+        with steps.one(f"{'whole' if capture.is_whole else 'increment'} from {_place(copying)}"):
             ended = next(copying, copying) is copying
         if ended:
             return
         done += 1
         if done % 8 == 0 and done // 8 < BESIDE:
             _take(engine, now + done // 8, size)
+
+
+def _place(copying: Any) -> str:
+    """Where a copy under way stands: the functions that have not come to their end, and which tensor or kind it is."""
+    found = []
+    while getattr(copying, "gi_frame", None) is not None:
+        inside = copying.gi_frame.f_locals
+        found.append(" ".join(filter(None, (copying.__name__, inside.get("kind") or inside.get("name")))))
+        copying = copying.gi_yieldfrom
+    return ", ".join(found[1:]) or "its beginning"
 
 
 def _restart(bundle: Bundle, store: SnapshotStore) -> dict[str, float]:

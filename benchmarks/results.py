@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 
 
-def tell(name: str, value: float, **beside: float) -> None:
+def tell(name: str, value: float, **beside: float | str) -> None:
     """Print the figure, its limit, whether it holds, and `beside`, what it is to be read with.
 
     The rate of matrix products is measured now, unless the benchmark has done so between its own rounds.
@@ -19,5 +19,5 @@ def tell(name: str, value: float, **beside: float) -> None:
         from .matmul import matmul_gflops
 
         beside["matmul_gflops"] = matmul_gflops()
-    said = {key: round(one, 3) for key, one in beside.items()}
+    said = {key: one if isinstance(one, str) else round(one, 3) for key, one in beside.items()}
     print(orjson.dumps({"name": name, "value": round(value, 3), **limit, "ok": ok, "beside": said}).decode())

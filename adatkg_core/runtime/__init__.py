@@ -5,6 +5,7 @@ from adatkg_core.runtime.cache_dir import default_cache
 from adatkg_core.runtime.collection import collect_on_request
 from adatkg_core.runtime.compilation import compiled
 from adatkg_core.runtime.file_memory import FileMemory, aligned
+from adatkg_core.runtime.lasting_memory import lasting_zeros
 from adatkg_core.runtime.retry import Retry, growing_pause, wait_until
 from adatkg_core.runtime.stop_signal import USUAL, Stop, stop_on_signals
 
@@ -21,6 +22,7 @@ __all__ = [
     "give_back_freed_memory",
     "growing_pause",
     "keep_freed_memory",
+    "lasting_zeros",
     "stop_on_signals",
     "wait_until",
 ]

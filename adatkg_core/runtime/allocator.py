@@ -47,10 +47,10 @@ class ScatteredMemory:
 
     def give_back(self) -> None:
         """Look, which costs microseconds, and give back if there is much."""
-        if self._trim is None or _resident() <= 2 * self._held + self._least:
+        if self._trim is None or _own() <= 2 * self._held + self._least:
             return
         self._trim(0)
-        self._held = _resident()
+        self._held = _own()
 
 
 def _trim() -> Callable[[int], Any] | None:
@@ -62,5 +62,7 @@ def _trim() -> Callable[[int], Any] | None:
     return found
 
 
-def _resident() -> int:
-    return int(_PAGES.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def _own() -> int:
+    """Bytes that are here and of no file: a copy of a state in a file says nothing about blocks that were freed."""
+    resident, shared = map(int, _PAGES.read_bytes().split()[1:3])
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")

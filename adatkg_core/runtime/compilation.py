@@ -15,10 +15,12 @@ from adatkg_core.runtime.cache_dir import default_cache
 
 P = ParamSpec("P")
 T = TypeVar("T")
+# As in numpy: a loop with a division that may raise would reckon one element after the other, never several at once.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 def compiled(function: Callable[P, T]) -> Callable[P, T]:
-    """The function as machine code that runs without the interpreter's lock.
+    """The function as machine code that runs without the interpreter's lock; a division by zero is no error in it.
 
     What is compiled is kept in a folder named after everything that stands beside the function and one level above it:
     numba itself would not notice a change in a file from which it calls, or takes a constant. Of processes that want it
@@ -32,11 +34,11 @@ def compiled(function: Callable[P, T]) -> Callable[P, T]:
     settings.CACHE_DIR = str(folder)
     made: Any
     try:
-        made = numba.njit(nogil=True, cache=True)(function)
+        made = numba.njit(**_OPTIONS, cache=True)(function)
         made.compile = _one_at_a_time(made.compile, folder / "lock")
         made._cache.save_overload = _where_there_is_room(made._cache.save_overload)
     except RuntimeError:  # there is no folder that can be written to
-        made = numba.njit(nogil=True)(function)
+        made = numba.njit(**_OPTIONS)(function)
     finally:
         settings.CACHE_DIR = before
     return cast(Callable[P, T], made)
@@ -99,7 +101,7 @@ def _file_for(lock: Path) -> Iterator[IO[bytes] | None]:
 
 @cache
 def _version(folder: Path) -> str:
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(repr(sorted(_OPTIONS.items())).encode())
     for path in (*sorted(folder.glob("*.py")), *sorted(folder.parent.glob("*.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -37,6 +37,7 @@ class FileMemory:
         self._thread = ThreadPoolExecutor(1, "file-memory")
         self._bytes: mmap.mmap | None = None
         self._ahead: deque[Future[None]] = deque()
+        self._buffers: deque[Tensor] = deque()  # by turns: a new one each time would have all its pages made anew
 
     def reserve(self) -> Iterator[None]:
         """Have the disk promise all of it: a full one is an AdatkgError now, and no signal while a page is written."""
@@ -59,11 +60,24 @@ class FileMemory:
         import numpy as np
 
         yield from self._until_at_most(AHEAD - 1)
-        self._ahead.append(self._thread.submit(np.copyto, target.numpy(), values.to("cpu", copy=True).numpy()))
+        buffer = self._next_buffer(values)
+        buffer.copy_(values)
+        self._ahead.append(self._thread.submit(np.copyto, target.numpy(), buffer.numpy()))
 
     def settle(self) -> Iterator[None]:
         """Wait until all of it is there."""
         yield from self._until_at_most(0)
+        self._buffers.clear()
+
+    def _next_buffer(self, like: Tensor) -> Tensor:
+        """Room for such values that nothing which is ahead stands in."""
+        import torch
+
+        buffer = self._buffers.popleft() if len(self._buffers) == AHEAD else None
+        if buffer is None or buffer.numel() < like.nbytes:
+            buffer = torch.empty(like.nbytes, dtype=torch.uint8, device="cpu")
+        self._buffers.append(buffer)
+        return buffer[: like.nbytes].view(like.dtype).view(like.shape)
 
     def _until_at_most(self, ahead: int) -> Iterator[None]:
         while len(self._ahead) > ahead:

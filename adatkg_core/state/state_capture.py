@@ -14,8 +14,10 @@ from adatkg_core.runtime import FileMemory, aligned
 from adatkg_core.state.changed_rows import ChangedRows
 
 LARGE = 256 << 20  # bytes: a copy beyond that is made in a file, if there is a folder for it
-SLICE = 8 << 20  # bytes copied at once, some milliseconds, while a batch may wait
-_SCANNED = 4 << 20  # rows that are looked through at once for those that changed
+# What a step takes at most, while a batch may wait: some milliseconds, also where each page has to be made first.
+SLICE = 2 << 20  # bytes copied
+_ALONE = 16  # bytes for which a row counts at least that is fetched for itself, as rows that changed are
+_SCANNED = 1 << 18  # rows looked through for those that changed
 
 Overwritten = tuple[str, Any, Tensor]  # a tensor's name, where it was written, and what had been there
 
@@ -71,7 +73,7 @@ class StateCapture:
         self._overwritten.append(overwritten)
 
     def copy(self) -> Iterator[None]:
-        """Copy all of it, at most SLICE bytes in a step, on the thread that writes; what fails `tensors` raises."""
+        """Copy all of it on the thread that writes, in steps that do not grow with it; what fails `tensors` raises."""
         try:
             for kind in self.used:
                 yield from self._find_changed(kind)
@@ -121,14 +123,19 @@ class StateCapture:
         return self.since.used[kind] if self.since is not None else 0
 
     def _find_changed(self, kind: str) -> Iterator[None]:
-        found = [torch.zeros(0, dtype=torch.int64)]
+        found: list[Tensor] = []
         if self.since is not None:
             for start in range(0, self.first_new(kind), _SCANNED):
                 end = min(start + _SCANNED, self.first_new(kind))
                 # Also what changed after the moment, which is put back in the end.
                 found.append(self.since.between(kind, start, end).cpu())
                 yield
-        self.rows[kind] = torch.cat(found)
+        rows, end = torch.empty(sum(map(len, found)), dtype=torch.int64, device="cpu"), 0
+        for some in found:
+            start, end = end, end + len(some)
+            rows[start:end] = some
+            yield
+        self.rows[kind] = rows
 
     def _find_room(self) -> Iterator[None]:
         """A file for copies that would be too much beside the state in memory, promised before any is made."""
@@ -144,8 +151,10 @@ class StateCapture:
     def _copy_tensor(self, name: str) -> Iterator[None]:
         tensor, kind = self._state.tensors[name], self.kinds[name]
         if kind is None:
-            self._copies[name] = tensor.clone().cpu()
-            yield
+            target = self._copies[name] = torch.empty_like(tensor, device="cpu")
+            for some in _slices(0, tensor.shape[0], tensor):
+                target[some] = tensor[some]
+                yield
             return
         first, used, rows = self.first_new(kind), self.used[kind], self._changed(name, kind)
         if self._stays(name):
@@ -154,13 +163,11 @@ class StateCapture:
         changed = rows.shape[0]
         target = self._empty(self._shape(name, kind), tensor.dtype)
         self._copies[name] = target
-        step = max(1, SLICE // max(1, tensor[:1].nbytes))
-        for start in range(0, changed, step):
-            some = rows[start : start + step]
-            yield from self._fill(target[start : start + some.shape[0]], name, some.to(tensor.device))
-        for start in range(first, used, step):
-            end, shift = min(start + step, used), changed - first
-            yield from self._fill(target[start + shift : end + shift], name, slice(start, end))
+        for some in _slices(0, changed, tensor, _ALONE):
+            yield from self._fill(target[some], name, rows[some].to(tensor.device))
+        for some in _slices(first, used, tensor):
+            shift = changed - first
+            yield from self._fill(target[some.start + shift : some.stop + shift], name, some)
 
     def _stays(self, name: str) -> bool:
         """Whether nobody writes to its rows again, so that they can be read where they are."""
@@ -210,6 +217,12 @@ class StateCapture:
             known = changed[at] == rows
             place, held = torch.where(known, at, place), held | known
         return place, held
+
+
+def _slices(start: int, end: int, like: Tensor, least: int = 1) -> Iterator[slice]:
+    """Rows of a tensor, so many at once as SLICE allows where each counts for `least` bytes at least."""
+    step = max(1, SLICE // max(least, like[:1].nbytes))
+    return (slice(first, min(first + step, end)) for first in range(start, end, step))
 
 
 def _on_cpu(index: Any) -> Any:

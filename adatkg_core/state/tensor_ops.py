@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from adatkg_core.runtime import give_back_freed_memory
+from adatkg_core.runtime import give_back_freed_memory, lasting_zeros
 
 LARGE = 32 << 20  # bytes of a tensor that grows, from which on those that have grown before it must not lie about
 
@@ -19,8 +19,10 @@ def grown(tensor: Tensor, rows: int, fill: float = 0) -> Tensor:
         return tensor
     if tensor.nbytes >= LARGE:
         give_back_freed_memory()
-    larger = tensor.new_full((length, *tensor.shape[1:]), fill)
+    shape = length, *tensor.shape[1:]
+    larger = lasting_zeros(shape, tensor.dtype) if tensor.device.type == "cpu" else tensor.new_zeros(shape)
     larger[: tensor.shape[0]] = tensor
+    larger[tensor.shape[0] :] = fill  # zeros too: their pages are made now, and not while facts are taken in
     return larger
 
 

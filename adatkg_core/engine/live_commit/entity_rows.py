@@ -18,7 +18,7 @@ from adatkg_core.engine.live_commit.cells import (
     kept_at,
     table_at,
 )
-from adatkg_core.engine.live_commit.fetching import PLACES, SLOTS, fetch_column, fetch_row
+from adatkg_core.engine.live_commit.fetching import OTHERS, PLACES, SLOTS, fetch_column, fetch_row
 from adatkg_core.engine.live_commit.layout import (
     NOBODY,
     TOUCHED,
@@ -214,6 +214,8 @@ def measure_rows(partner: Wide, lengths: Single, rows: Wide, fill_before: Wide, 
             fetch_row(table, measured[i + PLACES])
         if i + SLOTS < found:
             _fetch_row(table, measured[i + SLOTS])
+        if i + OTHERS < found:
+            _fetch_others(table, measured[i + OTHERS])
         filled = table.fill[measured[i]]
         spreads = found < most and i < rows.size and fill_before[i] != filled
         total = ZERO
@@ -253,6 +255,16 @@ def _fetch_row(table: TableCells, row: int) -> None:
         fetch(table.other, start)
         fetch(table.last, start)
         fetch(table.slow, start)
+
+
+@compiled
+def _fetch_others(table: TableCells, row: int) -> None:
+    """How full the rows of a row's partners are, which lie all over the table."""
+    filled = table.fill[row]
+    for position in range(0, filled, PAGE):
+        start = slot_at(table, row, position)
+        for slot in range(start, start + min(PAGE, filled - position)):
+            fetch(table.fill, table.other[slot])
 
 
 @compiled

@@ -13,8 +13,9 @@ from adatkg_core.engine.live_commit.row_index import bucket_of
 from adatkg_core.engine.live_commit.slots import PAGE, SHIFT, slot_at
 from adatkg_core.runtime import compiled
 
-# How many rows ahead: where a row stands is asked for first, then what tells its slots, then the slots themselves.
-PLACES, PAGES, SLOTS = 12, 8, 4
+# How many rows ahead: where a row stands is asked for first, then what tells its slots, then the slots themselves, and
+# last what is said elsewhere of whom they name.
+PLACES, PAGES, SLOTS, OTHERS = 12, 8, 4, 2
 
 
 @compiled

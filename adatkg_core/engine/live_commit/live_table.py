@@ -30,6 +30,7 @@ from adatkg_core.engine.live_commit.layout import (
 )
 from adatkg_core.engine.live_commit.slots import PAGE
 from adatkg_core.engine.live_commit.table_rows import count_rows, forget_all, restore_all, restore_rows
+from adatkg_core.runtime import lasting_zeros
 from adatkg_core.state import GraphState, Overwritten, PagedTable
 
 UNDATED = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))
@@ -158,12 +159,12 @@ class LiveTable:
 
     def _no_shortcuts(self, rows: int, slots: int) -> Shortcuts:
         """Room for those of so many rows and slots; a row that has bounds is full, so there are few such rows."""
-        short = np.int16 if self._table.max_slots <= np.iinfo(np.int16).max else np.int32
+        short = torch.int16 if self._table.max_slots <= torch.iinfo(torch.int16).max else torch.int32
         blocks = slots // self._table.max_slots + 1
         return Shortcuts(
             buckets=np.zeros(rows, np.int32),
-            first=np.empty(slots, short),
-            following=np.empty(slots, short),
+            first=lasting_zeros((slots,), short).numpy(),
+            following=lasting_zeros((slots,), short).numpy(),
             block=np.full(rows, NOBODY, np.int32),
             least=np.empty((blocks, self._table.max_pages), np.float32),
             as_of=np.empty(blocks, np.int64),

@@ -6,10 +6,11 @@ import ctypes
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from adatkg_core.runtime import ScatteredMemory, give_back_freed_memory, keep_freed_memory
+from adatkg_core.runtime import ScatteredMemory, allocator, give_back_freed_memory, keep_freed_memory
 
 FAULTS = """
 import resource
@@ -92,3 +93,17 @@ def test_where_the_c_library_has_no_such_choice_nothing_happens(monkeypatch: pyt
     keep_freed_memory()
     ScatteredMemory(least=0).give_back()
     give_back_freed_memory()
+
+
+@glibc
+@pytest.mark.parametrize(("resident", "shared", "looked"), [(9_000, 500, 1), (9_000, 8_500, 0)])
+def test_pages_of_files_do_not_count_as_blocks_that_were_freed(
+    resident: int, shared: int, looked: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = list[int]()
+    monkeypatch.setattr(allocator, "_PAGES", tmp_path / "statm")
+    monkeypatch.setattr(allocator, "_trim", lambda: given.append)
+    (tmp_path / "statm").write_text(f"100000 {resident} {shared} 1 0 2000 0\n")
+    ScatteredMemory(least=1 << 20).give_back()
+    ScatteredMemory(least=4_000 * 4_096).give_back()
+    assert len(given) == 1 + looked

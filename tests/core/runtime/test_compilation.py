@@ -78,3 +78,26 @@ def test_a_full_disk_keeps_nobody_from_calling_what_was_compiled(
         return 2 * number
 
     assert compiled(twice)(21) == 42
+
+
+DIVIDED = """
+import numpy
+from adatkg_core.runtime.compilation import compiled
+
+
+@compiled
+def shares(numbers, of):
+    for i in range(numbers.size):
+        numbers[i] /= of[i]
+
+
+found = numpy.ones(3)
+shares(found, numpy.array((2.0, 0.0, -0.0)))
+assert found.tolist() == [0.5, numpy.inf, -numpy.inf], found
+"""
+
+
+def test_a_division_by_zero_in_compiled_code_raises_nothing(tmp_path: Path) -> None:
+    (tmp_path / "divided.py").write_text(DIVIDED)
+    environment = {"ADATKG_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(Path(__file__).parents[3])}
+    subprocess.run([sys.executable, str(tmp_path / "divided.py")], env=environment, check=True)

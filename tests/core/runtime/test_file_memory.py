@@ -65,6 +65,25 @@ def test_what_is_copied_is_as_it_was_when_it_was_handed_over_and_nobody_waits_lo
     assert torch.equal(target[:, 0], torch.arange(1, 11, dtype=torch.int32))
 
 
+def test_however_much_is_copied_the_pages_on_its_way_are_those_of_a_few_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, write, places = reserved(aligned(4_000), tmp_path), np.copyto, set[int]()
+    target = memory.empty((100, 10), torch.int32)
+
+    def noting(to: Any, values: Any) -> None:
+        places.add(values.ctypes.data)
+        write(to, values)
+
+    monkeypatch.setattr(np, "copyto", noting)
+    for row in range(100):
+        length = 10 - row % 3  # the last part of a tensor is shorter
+        deque(memory.fill(target[row, :length], torch.full((length,), row, dtype=torch.int32)), maxlen=0)
+    deque(memory.settle(), maxlen=0)
+    assert torch.equal(target[:, 0], torch.arange(100, dtype=torch.int32))
+    assert len(places) <= 2 * file_memory.AHEAD  # a part that is longer than those before it has another place
+
+
 def test_a_process_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
     program = f"""
 import os, signal, torch

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from adatkg_core.errors import AdatkgError, InputError
 from adatkg_core.runtime import file_memory
-from adatkg_core.state import GraphState, state_capture
+from adatkg_core.state import GraphState, StateCapture, changed_rows, state_capture
 from tests.support.small_graph import assert_same_bits, small_config
 
 RELATIONS = 3
@@ -143,6 +146,55 @@ def test_few_changes_make_a_small_copy() -> None:
     few.finish()
     assert few.size < whole.size / 20
     assert [len(few.rows[kind]) for kind in ("entity", "kin")] == [5, 0]
+
+
+class Handled(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the bytes of all tensors that are made, filled or looked through."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.bytes = 0
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, arguments: Any = (), options: dict[str, Any] | None = None
+    ) -> Any:
+        result = function(*arguments, **(options or {}))
+        if function.overloadpacket is torch.ops.aten.index_put_:
+            self.bytes += sum(index.nbytes for index in arguments[1])
+        elif function.overloadpacket is torch.ops.aten.nonzero:
+            self.bytes += arguments[0].nbytes + result.nbytes
+        elif isinstance(result, Tensor) and not function.is_view and "empty" not in function.name():
+            self.bytes += result.nbytes
+        return result
+
+
+def most_of_a_step(capture: StateCapture) -> tuple[int, int]:
+    """The most bytes that a step handles, and how many steps there are."""
+    most = steps = 0
+    copying, end = capture.copy(), object()
+    while True:
+        with Handled() as handled:
+            ended = next(copying, end) is end
+        if ended:
+            return most, steps
+        most, steps = max(most, handled.bytes), steps + 1
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_no_step_of_a_copy_grows_with_the_state_or_with_what_changed(
+    is_whole: bool, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_capture, "SLICE", 4_096)
+    monkeypatch.setattr(state_capture, "_SCANNED", 512)
+    monkeypatch.setattr(changed_rows, "_ROWS", 64)
+    choose, state = Random(9), empty(3_000)
+    for time in range(40):
+        write(state, choose, time)
+    changes = state.watch_changes()
+    for start in range(0, 3_000, 50):  # nearly all that there is
+        state.put("interactions", torch.arange(start, start + 50), torch.ones(50, dtype=torch.int64))
+    most, steps = most_of_a_step(state.capture(None if is_whole else changes, folder))
+    assert most <= 4 * 4_096 and steps > 100
 
 
 def test_a_capture_of_a_state_that_is_reset_is_lost_and_what_changed_is_no_longer_known() -> None:
