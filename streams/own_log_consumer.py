@@ -21,6 +21,7 @@ from streams.kafka import EventLog
 
 KNOWN_WITHIN = 45.0  # seconds to look the log up; Faust waits for twice as long until it has its place in it
 AGAIN = 0.5  # seconds until a place in the log is looked for again
+PAUSED = 0.1  # seconds, at most, until partitions that were paused are fetched again: Faust takes up to a second
 LINGER = 0.005  # seconds between two fetches, so that what trickles in is handed over by the handful
 log = structlog.get_logger()
 
@@ -101,6 +102,11 @@ class _Consumer(Consumer):
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Message]]:
         """What Faust does, by partitions instead of messages."""
         await asyncio.sleep(max(0.0, self._fetched + LINGER - time.monotonic()))
+        if self._buffered_partitions:  # one that may go on is fetched by the next call, not by the one that waits
+            timeout = min(timeout, PAUSED)
+            if not self._get_active_partitions():
+                await asyncio.sleep(timeout)
+                return
         fetched, active = await self._wait_next_records(timeout)
         generation = self.app.consumer_generation_id
         if fetched is None or self.should_stop:

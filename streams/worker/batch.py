@@ -6,6 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Protocol
 
 from adatkg_core.clock import Clock
@@ -255,14 +256,16 @@ class Batch:
         """Score answers by the facts that follow them, in the order of the log; which were scored, and which ended."""
         scored: deque[ScoredAnswer] = deque(maxlen=SCORED)
         ended: dict[int, bool] = {}
-        score = self._graph.score
+        score, passed = self._graph.score, -inf
         for event in self._in_order:
             if isinstance(event, _Asked):
                 offset = event.arrival.source.offset
                 if (made := self._answered.get(offset)) is not None:
                     score.answered(made.question, made.prediction, made.prediction.deep, offset, made.until)
             else:
-                ended |= score.passed(event.t)
+                if event.t > passed:
+                    passed = event.t
+                    ended |= score.passed(passed)
                 if isinstance(event, Fact):
                     scored += score.happened(event)
         return scored, ended

@@ -93,15 +93,19 @@ class LiveScore:
             self._reached = max(self._reached, query.t - 1)
         unwanted = frozenset(query.exclude)
         listed = [name for name in deep if name not in unwanted] if unwanted else deep
+        ranks, simple = prediction.ranks, prediction.recurrent
+        names = len(listed) + len(unwanted) + len(ranks)
+        names += 0 if simple is None else len(simple.names) + len(simple.ranks)
         asked = _Asked(
             _Key(query.s is not None, query.r, given, None if question.next else query.t),
             self.until(question) if until is None else until,
             offset,
             listed,
             unwanted,
-            prediction.ranks,
+            ranks,
             prediction.cold_start,
-            prediction.recurrent,
+            simple,
+            names,
         )
         self._add(asked)
         self._make_room()
@@ -149,16 +153,20 @@ class LiveScore:
 
         They count as asked just now: what of this time came since they were really asked, they had excluded.
         """
-        for asked in self._fresh(kind, truth):
+        if (group := self._groups.get(kind)) is None:
+            return
+        for asked in self._fresh(group, truth):
             if asked.wants(truth):
                 self._remove(asked)
                 asked.key, asked.until = kind._replace(time=time), time
                 self._add(asked)
 
     def _settle(self, key: _Key, truth: str) -> list[ScoredAnswer]:
+        if (group := self._groups.get(key)) is None:
+            return []
         scored: deque[ScoredAnswer] = deque(maxlen=AT_ONCE)
-        came = self._groups[key].came if key in self._groups else {}
-        for asked in self._fresh(key, truth):
+        came = group.came
+        for asked in self._fresh(group, truth):
             if asked.wants(truth):
                 asked.settled = True
                 rank, simple = asked.ranks.get(truth) or asked.place(truth, came), asked.recurrent
@@ -170,11 +178,8 @@ class LiveScore:
                 scored.append(ScoredAnswer(asked.offset, truth, rank, simple_rank))
         return list(scored)
 
-    def _fresh(self, key: _Key, truth: str) -> list[_Asked]:
+    def _fresh(self, group: _Group, truth: str) -> list[_Asked]:
         """The queries of a group to which this answer has not come before, the oldest first; now it has."""
-        group = self._groups.get(key)
-        if group is None:
-            return []
         self._moment += 1
         before = group.came.get(truth, 0)
         self._names += before == 0
@@ -244,13 +249,9 @@ class _Asked:
     ranks: dict[str, float]
     cold_start: bool
     recurrent: Recurrent | None
+    names: int  # in all of these
     moment: int = 0
     settled: bool = False
-
-    @property
-    def names(self) -> int:
-        simple = 0 if self.recurrent is None else len(self.recurrent.names) + len(self.recurrent.ranks)
-        return len(self.listed) + len(self.unwanted) + len(self.ranks) + simple
 
     def wants(self, truth: str) -> bool:
         """Whether this answer counts: it was not excluded, or its rank was asked for all the same."""

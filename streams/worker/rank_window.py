@@ -10,27 +10,36 @@ _UNITS = 1 << 60  # a reciprocal rank is kept as so many parts of one, since who
 
 
 class RankWindow:
-    """The last ranks and their sums, in whole numbers; None is a rank that nobody knows and counts as 0."""
+    """The last ranks; None is one that nobody knows and counts as 0. Sums are kept in whole numbers, and brought up to
+    date when somebody looks: far more ranks come than anybody looks at."""
 
     def __init__(self, size: int) -> None:
-        self._worths: deque[tuple[int, ...]] = deque()
         self._size, self._sums = size, [0] * (1 + len(HITS))
-
-    def add(self, rank: float | None) -> None:
-        """One more; the oldest makes room."""
-        worth, sums = _worth(rank), self._sums
-        self._worths.append(worth)
-        for i, more in enumerate(worth):
-            sums[i] += more
-        if len(self._worths) > self._size:
-            for i, less in enumerate(self._worths.popleft()):
-                sums[i] -= less
+        self._summed: deque[float | None] = deque()
+        self._fresh: deque[float | None] = deque(maxlen=size)
+        self.add = self._fresh.append  # one more; the oldest makes room
 
     def scores(self) -> dict[str, float | int | None]:
         """Their mrr, hits and count; None while there are none."""
-        count, (reciprocals, *hits) = len(self._worths), self._sums
+        self._sum_up()
+        count, (reciprocals, *hits) = len(self._summed), self._sums
         sums = {"mrr": reciprocals / _UNITS, **dict(zip(map("hits@{}".format, HITS), hits, strict=True))}
         return {**{name: value / count if count else None for name, value in sums.items()}, "count": count}
+
+    def _sum_up(self) -> None:
+        if len(self._fresh) == self._size:  # there may have been more, and all before them are gone
+            self._summed.clear()
+            self._sums = [0] * len(self._sums)
+        for rank in self._fresh:
+            self._summed.append(rank)
+            self._count(rank, 1)
+        self._fresh.clear()
+        while len(self._summed) > self._size:
+            self._count(self._summed.popleft(), -1)
+
+    def _count(self, rank: float | None, sign: int) -> None:
+        for i, more in enumerate(_worth(rank)):
+            self._sums[i] += sign * more
 
 
 @lru_cache(4_096)
