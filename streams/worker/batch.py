@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Protocol
@@ -68,7 +68,8 @@ class BatchResult:
     """What came of a batch of one graph: answers and rejections in log order, counts of events by kind, and scores.
 
     Scored are earlier answers too, as their truths came; when very many come at once the latest are here. `ended` are
-    queries to which no truth can come any more, by offset, with whether one had come.
+    queries to which no truth can come any more, by offset, with whether one had come. Both are here once `keep_score`
+    was called.
     """
 
     graph: str  # empty where the key names none
@@ -83,6 +84,13 @@ class BatchResult:
     swapped: float | None = None  # another version answers from here on: seconds since it was wished for
     wish_met: bool = False  # a worker's own model event stood here: the store may wish for another version since
     moved: Sequence[Arrival] = ()  # to their graph's partition, for they stand in another one
+    scoring: Callable[[], tuple[Sequence[ScoredAnswer], dict[int, bool]]] | None = None  # still to be done
+
+    def keep_score(self) -> None:
+        """Have answers scored by the facts that follow them: once, in the order of the batches, on any one thread."""
+        if self.scoring is not None:
+            scoring, self.scoring = self.scoring, None
+            self.scored, self.ended = scoring()
 
 
 class Answering(Protocol):
@@ -162,7 +170,6 @@ class Batch:
     def finish(self, switch: Switch | None = None) -> BatchResult:
         """Do what is left, and say what came of it all; `switch` is where the batch ended early."""
         self._flush()
-        scored, ended = ([], {}) if self._silent else self._keep_score()
         return BatchResult(
             self._graph.name,
             self._graph.bundle.version,
@@ -170,10 +177,9 @@ class Batch:
             [self._answered[offset] for offset in sorted(self._answered)],
             [self._rejected[offset] for offset in sorted(self._rejected)],
             self._counts,
-            scored,
-            ended,
-            switch,
+            switch=switch,
             wish_met=self._wish_met,
+            scoring=None if self._silent else self._keep_score,
         )
 
     def _add_fact(self, arrival: Arrival, fact: Fact) -> None:
@@ -257,15 +263,16 @@ class Batch:
         scored: deque[ScoredAnswer] = deque(maxlen=SCORED)
         ended: dict[int, bool] = {}
         score, passed = self._graph.score, -inf
-        for event in self._in_order:
-            if isinstance(event, _Asked):
-                offset = event.arrival.source.offset
-                if (made := self._answered.get(offset)) is not None:
-                    score.answered(made.question, made.prediction, made.prediction.deep, offset, made.until)
-            else:
-                if event.t > passed:
-                    passed = event.t
-                    ended |= score.passed(passed)
-                if isinstance(event, Fact):
-                    scored += score.happened(event)
+        with score.lock:
+            for event in self._in_order:
+                if isinstance(event, _Asked):
+                    offset = event.arrival.source.offset
+                    if (made := self._answered.get(offset)) is not None:
+                        score.answered(made.question, made.prediction, made.prediction.deep, offset, made.until)
+                else:
+                    if event.t > passed:
+                        passed = event.t
+                        ended |= score.passed(passed)
+                    if isinstance(event, Fact):
+                        scored += score.happened(event)
         return scored, ended

@@ -5,12 +5,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeVar
 
 from adatkg_core.runtime import ScatteredMemory
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Turn(asyncio.Lock):
+    """Held from before a batch is applied until what came of it is handed over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting = 0
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for it."""
+        return self._waiting > 0
+
+    async def acquire(self) -> Literal[True]:
+        """Wait for it."""
+        self._waiting += 1
+        try:
+            return await super().acquire()
+        finally:
+            self._waiting -= 1
 
 
 class DeviceThread:
@@ -19,7 +40,7 @@ class DeviceThread:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "device")
         self._memory = ScatteredMemory()
-        self.turn = asyncio.Lock()  # held from before a batch is applied until what came of it is handed over
+        self.turn = Turn()
 
     async def run(self, work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """The result of some work on the thread, in turn with the batches."""

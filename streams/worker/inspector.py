@@ -75,6 +75,8 @@ class Inspector:
 
 def _status_of(graph: LiveGraph) -> GraphStatus:
     engine, score = graph.engine, graph.score
+    with score.lock:
+        scores, heuristic = score.scores(), score.heuristic_scores() if graph.heuristic else None
     return GraphStatus(
         size=sum(tensor.nbytes for tensor in engine.state.tensors.values()),
         entities=len(engine.catalog),
@@ -82,8 +84,8 @@ def _status_of(graph: LiveGraph) -> GraphStatus:
         watermark=engine.watermark,
         watermark_iso=iso_of(graph.bundle.clock, engine.watermark),
         version=graph.version,
-        scores=score.scores(),
-        heuristic=score.heuristic_scores() if graph.heuristic else None,
+        scores=scores,
+        heuristic=heuristic,
         horizon=score.horizon,
         unsettled=score.unsettled,
     )

@@ -146,6 +146,11 @@ class Intake:
         self._drained.set()
         self.ready = not self.closed
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether `new_assignment` has something to say."""
+        return self._changed
+
     def new_assignment(self) -> set[int] | None:
         """Our partitions if they have changed since this was last asked, else None."""
         if not self._changed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -48,7 +49,8 @@ class LiveScore:
     def __init__(self, window: int = 1_000, outstanding: int = 20_000, horizon: Horizon = "auto") -> None:
         if min(window, outstanding) < 1:
             raise ValueError(f"window is {window}, outstanding {outstanding}: both must be at least 1")
-        self.rhythm = Rhythm()
+        self.rhythm = Rhythm()  # of the device's thread, which reads it for each question
+        self.lock = threading.Lock()  # for whoever moves the score on, or looks at it from another thread
         self.dropped = 0  # queries given up for lack of room
         self.unsettled = 0  # queries that ended without an answer that counts
         self._limit, self._horizon = outstanding, horizon

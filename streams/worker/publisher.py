@@ -56,11 +56,6 @@ class Publisher:
 
     def publish(self, results: Sequence[BatchResult], seconds: float) -> int:
         """Send what came of a batch that took so long; says how many events that were, before it is durable."""
-        events = sum(sum(result.counts.values()) + len(result.rejected) for result in results)
-        self._metrics.batch.observe(events)
-        self._metrics.apply.observe(seconds)
-        for result in results:
-            self._metrics.count(result)
         answers = [
             Message(one.arrival.key, one.body, [], one.arrival.source) for result in results for one in result.answered
         ]
@@ -72,6 +67,12 @@ class Publisher:
         moved = [_moved(one) for result in results for one in result.moved]
         if moved:
             self._producer.send(self._topics.events, moved, in_order=True)
+        events = sum(sum(result.counts.values()) + len(result.rejected) for result in results)
+        self._metrics.batch.observe(events)
+        self._metrics.apply.observe(seconds)
+        for result in results:
+            result.keep_score()  # now that the answers are on their way
+            self._metrics.count(result)
         for observe in self._observers:
             observe(results)
         return events

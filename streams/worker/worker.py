@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 import structlog
 
@@ -23,6 +25,7 @@ from streams.worker.publisher import Publisher
 STOP_WITHIN = 30.0  # seconds for a last snapshot; without it the next start has more to catch up with, no more
 REVOKED_WITHIN = 5.0  # seconds to make things durable before others take over; without it they have more to catch up
 STALLED = 600.0  # seconds
+AHEAD = 2  # batches that are with the device at once: the one that it is at, and the next
 AGAIN = 1.0  # seconds before the log is looked for again where it cannot be seen
 log = structlog.get_logger()
 
@@ -30,6 +33,16 @@ log = structlog.get_logger()
 async def _never_in_doubt() -> bool:
     """Where the log cannot be made anew."""
     return True
+
+
+class _Taken(NamedTuple):
+    """A batch that the device is done with."""
+
+    arrivals: Sequence[Arrival]
+    results: Sequence[BatchResult]
+    done: dict[int, int]  # by partition: below this offset nothing waits for its turn
+    full: set[int]  # partitions that should bring no more for now
+    seconds: float
 
 
 class Worker:
@@ -86,20 +99,40 @@ class Worker:
                 await asyncio.sleep(AGAIN)
 
     async def _process(self, arrivals: Sequence[Arrival]) -> None:
-        """Hand over what has come, and have those whose turn it is take in a batch."""
+        """Hand over what has come, and have those whose turn it is take in batches, until something else is to be done.
+
+        What came of a batch is published while the device is at the next one, which waits for it there. All of it is
+        published when the device's turn ends: whoever has the next one finds no state ahead of what was sent.
+        """
         if not arrivals and not self._host.turns.is_waiting:
             return
-        began = time.perf_counter()
         with self._checkpointer.processing():
-            results, done, full = await self.device.run(self._take_in, arrivals)
-            self._checkpointer.took(self._publisher.publish(results, time.perf_counter() - began))
-        self._intake.processed(arrivals, done, full)
-        self._progress = time.monotonic()
-        await self._publisher.room()
+            under_way = deque([self._start(arrivals)])
+            while under_way:
+                taken = await under_way.popleft()
+                while len(under_way) < AHEAD and self._goes_on:
+                    under_way.append(self._start(()))  # of what was handed over: what comes next may find no room
+                self._intake.processed(taken.arrivals, taken.done, taken.full)
+                if taken.results:
+                    self._checkpointer.took(self._publisher.publish(taken.results, taken.seconds))
+                self._progress = self._beat = time.monotonic()
+                await self._publisher.room()
 
-    def _take_in(self, arrivals: Sequence[Arrival]) -> tuple[Sequence[BatchResult], dict[int, int], set[int]]:
+    @property
+    def _goes_on(self) -> bool:
+        """Whether there may be another batch, and nobody wants anything else first."""
+        intake, checkpointer = self._intake, self._checkpointer
+        is_ours = not (intake.closed or intake.in_doubt or intake.has_changed)
+        is_free = not (self.device.turn.is_wanted or checkpointer.due or checkpointer.is_far_behind)
+        return is_ours and is_free and self._host.turns.is_waiting
+
+    def _start(self, arrivals: Sequence[Arrival]) -> asyncio.Task[_Taken]:
+        return asyncio.create_task(self.device.run(self._take_in, arrivals))
+
+    def _take_in(self, arrivals: Sequence[Arrival]) -> _Taken:
+        began = time.perf_counter()
         results = self._host.process(arrivals, self._batch_events)
-        return results, *self._host.turns.progress()
+        return _Taken(arrivals, results, *self._host.turns.progress(), time.perf_counter() - began)
 
     async def process_beside(self, work: Callable[[], Sequence[BatchResult]]) -> bool:
         """Something else that gives answers, on the device in turn with the batches, and published as theirs are.

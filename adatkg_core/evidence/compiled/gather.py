@@ -44,8 +44,9 @@ def gather(state: GraphState, questions: Questions, proposals: int) -> tuple[Ten
         place, features = batch.part(0, batch.count)
         return place, batch.entry, features
     bounds = [batch.count * part // parts for part in range(parts + 1)]
-    work = [_threads(os.getpid()).submit(batch.part, first, end) for first, end in pairwise(bounds)]
-    found = [one.result() for one in work]
+    own, *others = pairwise(bounds)
+    work = [_threads(os.getpid()).submit(batch.part, first, end) for first, end in others]
+    found = [batch.part(*own), *(one.result() for one in work)]
     batch.move_entries(bounds, [place.shape[0] for place, _ in found])
     return torch.cat([place for place, _ in found]), batch.entry, torch.cat([features for _, features in found])
 

@@ -31,7 +31,7 @@ def replayed(bundle: Bundle, batch: int, **settings: Any) -> LiveGraph:
     messages = [message for _, some in sequence.blocks() for message in some]
     arrivals = [Arrival(Source(0, i), 0.0, b"g", message) for i, message in enumerate(messages)]
     for start in range(0, len(arrivals), batch):
-        graph.apply(arrivals[start : start + batch])
+        graph.apply(arrivals[start : start + batch]).keep_score()
     return graph
 
 

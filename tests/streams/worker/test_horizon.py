@@ -229,7 +229,9 @@ def graph(**options: Any) -> LiveGraph:
 
 
 def apply(one: LiveGraph, *values: bytes, start: int = 0) -> BatchResult:
-    return one.apply([Arrival(Source(0, start + i), 0.0, b"g", value) for i, value in enumerate(values)])
+    result = one.apply([Arrival(Source(0, start + i), 0.0, b"g", value) for i, value in enumerate(values)])
+    result.keep_score()
+    return result
 
 
 def fact(time: int, o: str = OTHER) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -244,6 +245,78 @@ def test_what_comes_again_does_not_hide_that_a_log_has_become_shorter(settings: 
         await one.intake.put(Delivered(fact(3)))
         await until(lambda: one.is_idle)
         assert one.intake.reached() == {HERE: 8}
+        await end(one, running)
+
+    asyncio.run(scenario())
+
+
+def test_a_batch_is_published_while_the_device_is_at_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_with_model(tmp_path, batch_events=4, batch_seconds=0.0)
+    went_on, seen = threading.Event(), list[bool]()
+
+    async def scenario() -> None:
+        one = FakeWorker(settings)
+        process, publish = one.host.process, one.publisher.publish
+
+        def processed(arrivals: Sequence[Arrival], most: int) -> list[BatchResult]:
+            results = process(arrivals, most)
+            if not arrivals:  # the second batch, of what was delivered with the first one
+                seen.append(went_on.wait(10))
+            return results
+
+        def published(results: Sequence[BatchResult], seconds: float) -> int:
+            went_on.set()
+            return publish(results, seconds)
+
+        monkeypatch.setattr(one.host, "process", processed)
+        monkeypatch.setattr(one.publisher, "publish", published)
+        one.intake.assigned([HERE])
+        for offset in range(8):
+            await one.intake.put(Delivered(fact(offset)))
+        running = asyncio.create_task(one.worker.run())
+        await until(lambda: one.is_idle)
+        await end(one, running)
+        assert seen and all(seen)
+
+    asyncio.run(scenario())
+
+
+def test_nobody_gets_the_device_before_all_that_it_took_in_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_with_model(tmp_path, batch_events=1, batch_seconds=0.0)
+
+    async def scenario() -> None:
+        one = FakeWorker(settings)
+        process, publish = one.host.process, one.publisher.publish
+        taken = sent = 0
+
+        def processed(arrivals: Sequence[Arrival], most: int) -> list[BatchResult]:
+            nonlocal taken
+            results = process(arrivals, most)
+            taken += sum(sum(result.counts.values()) for result in results)
+            return results
+
+        def published(results: Sequence[BatchResult], seconds: float) -> int:
+            nonlocal sent
+            sent += publish(results, seconds)
+            return 0
+
+        monkeypatch.setattr(one.host, "process", processed)
+        monkeypatch.setattr(one.publisher, "publish", published)
+        one.intake.assigned([HERE])
+        running = asyncio.create_task(one.worker.run())
+        turns = 0
+        for offset in range(60):
+            await one.intake.put(Delivered(fact(offset)))
+            if offset % 6 == 5:
+                async with one.worker.device.turn:
+                    assert taken == sent
+                    turns += 1
+        await until(lambda: one.is_idle)
+        assert taken == sent == 60 and turns == 10
         await end(one, running)
 
     asyncio.run(scenario())
