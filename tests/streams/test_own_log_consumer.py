@@ -99,3 +99,35 @@ def test_a_worker_whose_partitions_were_taken_away_commits_nothing_and_lives() -
     group = Group()
     asyncio.run(member(group, "old").commit({}))
     assert group.kept == {}
+
+
+class Fetching(own_log_consumer._Consumer):
+    """Faust's consumer without Faust: it says for how long it would wait for the partitions that are not paused."""
+
+    def __init__(self, active: set[TopicPartition], paused: set[TopicPartition]) -> None:
+        self._buffered_partitions, self._active = paused, active
+        self.app: Any = SimpleNamespace(consumer_generation_id=1)
+        self.waited: list[float] = []
+
+    def _get_active_partitions(self) -> set[TopicPartition]:
+        return self._active
+
+    async def _wait_next_records(self, timeout: float) -> tuple[None, None]:
+        self.waited.append(timeout)
+        return None, None
+
+
+@pytest.mark.parametrize(
+    ("active", "paused", "waited"),
+    [({A}, set(), [1.0]), ({A}, {B}, [own_log_consumer.PAUSED]), (set(), set(), [1.0]), (set(), {A, B}, [])],
+)
+def test_partitions_that_were_paused_do_not_wait_for_what_comes_of_others(
+    active: set[TopicPartition], paused: set[TopicPartition], waited: list[float]
+) -> None:
+    async def scenario() -> None:
+        consumer = Fetching(active, paused)
+        async with asyncio.timeout(0.9):  # Faust itself would sleep for a second where all are paused
+            assert [one async for one in consumer.getmany(1.0)] == []
+        assert consumer.waited == waited
+
+    asyncio.run(scenario())
