@@ -2,8 +2,8 @@
 
 Ten million facts are taken in, in some five minutes; `--entities 100000 --facts 1000000` is quick. Facts are drawn as
 tensors, more of them about some entities than about others. What they cost is the processor's time, which tells little
-of what else the machine does. Memory is what no file can take back (`held_memory`), without the vectors of names. Every figure
-is told beside the matmul rate of the same run.
+of what else the machine does. Memory is what no file can take back (`held_memory`), without the vectors of names. Every
+figure is told beside the matmul rate of the same run.
 """
 
 from __future__ import annotations
