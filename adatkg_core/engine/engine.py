@@ -275,7 +275,7 @@ class Engine:
             self.read_anew()  # the state shows none of them any more
             raise
         if facts is not None:
-            self._view.renew(self.state, facts[:, [0, 2]].flatten())
+            self._view.renew(self.state, facts[:, ::2].flatten())
 
     def _read(self, time: int) -> tuple[View, int]:
         visible = self.turn_to(time)

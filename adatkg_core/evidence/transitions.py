@@ -34,10 +34,9 @@ def observe(state: GraphState, entity: Tensor, relation: Tensor, other: Tensor) 
 
 
 def totals_of(state: GraphState) -> tuple[Tensor, Tensor]:
-    """How often each relation was followed, and what share of all each is of what followed: two of [2R]."""
-    followed = state.tensors["followed"]
-    after = followed.sum(0)
-    return followed.sum(1), after / after.sum().clamp(min=1)
+    """How often each relation was followed [2R], and how often any was, at least once []."""
+    before = state.tensors["followed"].sum(1)
+    return before, before.sum().clamp(min=1)
 
 
 def lift_of(state: GraphState, kinds: Tensor, totals: tuple[Tensor, Tensor] | None = None) -> Tensor:
@@ -45,9 +44,11 @@ def lift_of(state: GraphState, kinds: Tensor, totals: tuple[Tensor, Tensor] | No
 
     `totals` are those of the state, if the caller has them already.
     """
-    followed, (before, share) = state.tensors["followed"], totals or totals_of(state)
-    expected = before * share[kinds].unsqueeze(1)  # [Q, 2R]
-    return torch.log((followed[:, kinds].T + PRIOR) / (expected + PRIOR))
+    before, all_that_followed = totals or totals_of(state)
+    followed = state.tensors["followed"][:, kinds].T  # [Q, 2R]
+    # Exact, in whatever order: single precision may no longer add such counts up.
+    share = (followed.sum(1, keepdim=True, dtype=torch.float64) / all_that_followed).float()
+    return torch.log((followed + PRIOR) / (before * share + PRIOR))
 
 
 def follow(lift: Tensor, slots: Slots, entry: Tensor, entries: int) -> Tensor:

@@ -67,7 +67,7 @@ class LiveCommit:
         columns = both_sides(facts, self._state.n_relations)
         entity, relation, other = (column.numpy() for column in columns)
         some = _Interactions(entity, relation, other, np.unique(entity))
-        self._entities.restore(some.rows)
+        entities = self._entities.restore(some.rows)
         if self._memory is not None:
             self._memory.take(*columns[:2], self._entities.places(), time)
         is_new = self._state.tensors["interactions"].numpy()[entity] < self._state.config.recall.cold_below
@@ -77,7 +77,7 @@ class LiveCommit:
         self._tables["pair"].take(entity, relation, other, time)
         self._tables["relation"].take(relation, nothing, other, time)
         self._tables["newcomer"].take(relation[is_new], nothing[is_new], other[is_new], time)
-        self._entities.count(self._tables["pair"], some, facts.shape[0], time)
+        self._entities.count(entities, self._tables["pair"], some, facts.shape[0], time)
 
     def undo(self) -> None:
         """The state is bitwise what it was before the tick."""
@@ -143,7 +143,6 @@ class _EntityKeeper:
     def __init__(self, state: GraphState) -> None:
         self._state = state
         self._count = 0  # rows that are kept
-        self._facts = 0
         self._kept = _kept_entities(self.rows(), 0, 0)
         self._of_object = np.empty(0, np.int64)
 
@@ -152,8 +151,8 @@ class _EntityKeeper:
         get = self._state.tensors
         return EntityRows._make(get[name].numpy() if name in get else ABSENT for name in EntityRows._fields)
 
-    def restore(self, rows: Wide) -> None:
-        """Distinct rows as they were before the tick; `count` must follow."""
+    def restore(self, rows: Wide) -> EntityRows:
+        """Bring distinct rows back to before the tick; `count` must follow, with the arrays that are returned."""
         entities = self.rows()
         there, size = entities.interactions.size, self._count + rows.size
         if there > self._kept.place.size or size > self._kept.entity.size:
@@ -164,13 +163,14 @@ class _EntityKeeper:
             for old, new in zip(before.was, self._kept.was, strict=True):
                 new[: old.shape[0]] = old
         self._count = keep_entities(entities, self._kept, rows, self._count)
+        return entities
 
-    def count(self, pair: LiveTable, some: _Interactions, facts: int, time: int) -> None:
+    def count(self, entities: EntityRows, pair: LiveTable, some: _Interactions, facts: int, time: int) -> None:
         """Take in what the tick has for these rows; `pair` holds its interactions, the latest of them `some`."""
         self._of_object = np.concatenate((self._of_object, np.repeat(np.array((0, 1)), facts)))
         recall = self._state.config.recall
         fast, slow = left_after(recall.fast), left_after(recall.slow)
-        count_entities(self.rows(), pair.waiting, self._of_object, some.rows, time, fast, slow)
+        count_entities(entities, pair.waiting, self._of_object, some.rows, time, fast, slow)
 
     def places(self) -> Narrow:
         """The number of each row that the tick has changed, from 0 on in the order of `written`."""
