@@ -33,8 +33,7 @@ def main() -> None:
     """Answer, then follow silently from the same state."""
     keep_freed_memory()
     dataset = icews14()
-    bundle, saved = untrained(dataset, "untrained", seed=1)
-    encoder, first, offset = load_encoder(bundle.model.config.model.encoder), dataset.split_bounds[1], count()
+    first, offset = dataset.split_bounds[1], count()
     sequence = ReplaySequence(dataset, Choice(GRAPH, first=first, last=first + WARM_DAYS + DAYS - 1, queries=True))
     arrivals: list[Arrival] = []
     warm = 0
@@ -43,6 +42,8 @@ def main() -> None:
         arrivals += [Arrival(Source(0, next(offset)), 0.0, GRAPH.encode(), one) for one in messages]
     rates = {}
     for silent, size in ((False, StreamSettings().batch_events), (True, AT_ONCE)):
+        bundle, saved = untrained(dataset, "untrained", seed=1)  # anew: a graph takes the tensors of a state over
+        encoder = load_encoder(bundle.model.config.model.encoder)
         graph = LiveGraph(GRAPH, bundle, encoder, StreamSettings(), Replica(), saved)
         for start in range(0, warm, size):
             graph.apply(arrivals[start : min(start + size, warm)], silent=silent)

@@ -27,7 +27,7 @@ from .results import tell
 from .untrained import GRAPH, Place, icews14, untrained
 
 RATE = 100  # facts a second, and as many questions
-WARM, COUNTED = 5, 25  # seconds
+WARM, COUNTED = 10, 25  # seconds; until the text encoder is loaded beside, questions wait for a processor
 PATIENCE = 120.0  # seconds for the first answer, and for the last
 
 

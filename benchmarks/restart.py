@@ -48,7 +48,8 @@ def main() -> None:
         runs = []
         for _ in range(TRIES):
             command = [sys.executable, "-P", "-m", f"{__package__}.restart", folder]
-            runs.append(orjson.loads(subprocess.run(command, check=True, capture_output=True).stdout))
+            said = subprocess.run(command, check=True, capture_output=True).stdout
+            runs.append(orjson.loads(said.splitlines()[0]))  # behind it the log may tell that the encoder was given up
     quickest = min(runs, key=lambda run: run["seconds"])
     tell("restart_seconds", quickest["seconds"], offset=offset, **quickest)
 
