@@ -86,7 +86,7 @@ def speed(
         typer.Argument(metavar="NAME", help="Only these. [default: all]", autocompletion=bench_names),
     ] = None,
     short: Annotated[
-        bool, typer.Option("--short", help="Only those that take seconds: three minutes for all.")
+        bool, typer.Option("--short", help="Only those that take seconds: two minutes for all.")
     ] = False,
     list_: Annotated[bool, typer.Option("--list", help="Say what there is and run nothing.")] = False,
     json: JsonFlag = False,
@@ -94,7 +94,7 @@ def speed(
     """Measure speed on this machine beside its limits; fails when one does not hold.
 
     Each figure stands beside the rate of matrix products in the same run, because machines differ. Run it alone on an
-    idle machine; all of them take half an hour.
+    idle machine; all of them take eight minutes.
     """
     known = benchmarks()
     for name in names or []:
