@@ -85,9 +85,7 @@ def speed(
         list[str] | None,
         typer.Argument(metavar="NAME", help="Only these. [default: all]", autocompletion=bench_names),
     ] = None,
-    short: Annotated[
-        bool, typer.Option("--short", help="Only those that take seconds: two minutes for all.")
-    ] = False,
+    short: Annotated[bool, typer.Option("--short", help="Only those that take seconds: two minutes for all.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="Say what there is and run nothing.")] = False,
     json: JsonFlag = False,
 ) -> None:
@@ -158,11 +156,17 @@ def _show(results: dict[Benchmark, dict[str, Any]]) -> None:
     table = Table("", "benchmark", "value", "limit", "in the same run", box=None)
     for one, result in results.items():
         mark = "[green]holds[/]" if result["ok"] else "[red]fails[/]"
-        beside = ", ".join(f"{key} {value:,.6g}" for key, value in result["beside"].items())
-        table.add_row(mark, one.name, shown(result["value"], one.unit), one.shown_limit, beside)
+        table.add_row(mark, one.name, shown(result["value"], one.unit), one.shown_limit, shown_beside(result))
     stdout.print(table)
 
 
 def shown(value: float, unit: str) -> str:
     """A figure with its unit; a ratio has none."""
     return f"{value:,.6g}" + ("" if unit == "ratio" else f" {unit}")
+
+
+def shown_beside(result: dict[str, Any]) -> str:
+    """What a figure is to be read with: other figures, and words."""
+    return ", ".join(
+        f"{key} {value}" if isinstance(value, str) else f"{key} {value:,.6g}" for key, value in result["beside"].items()
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from adatkg.commands.bench import Benchmark, benchmarks, shown
+from adatkg.commands.bench import Benchmark, benchmarks, shown, shown_beside
 from docs.generator.markdown import code, document, table
 
 FIGURES = Path(__file__).parents[1] / "results" / "speed.json"
@@ -31,5 +31,5 @@ def page() -> str:
 
 def _figures(one: Benchmark, told: dict[str, Any] | None) -> tuple[str, ...]:
     value = shown(told["value"], one.unit) if told else "not measured yet"
-    beside = ", ".join(f"{key} {number:,.6g}" for key, number in told["beside"].items()) if told else ""
+    beside = shown_beside(told) if told else ""
     return code(one.name), one.shown_limit, value, beside

@@ -137,3 +137,7 @@ def test_every_limit_belongs_to_a_module_that_measures_it() -> None:
 def test_benchmarks_import_each_other_by_no_name_that_they_lose_in_the_package() -> None:
     for source in REAL.glob("*.py"):
         assert "from benchmarks" not in source.read_text("utf-8"), source
+
+
+def test_a_figure_may_be_read_with_words_too() -> None:
+    assert bench.shown_beside({"beside": {"seconds": 1234.5, "step": "whole"}}) == "seconds 1,234.5, step whole"
