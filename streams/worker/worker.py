@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
@@ -25,7 +24,6 @@ from streams.worker.publisher import Publisher
 STOP_WITHIN = 30.0  # seconds for a last snapshot; without it the next start has more to catch up with, no more
 REVOKED_WITHIN = 5.0  # seconds to make things durable before others take over; without it they have more to catch up
 STALLED = 600.0  # seconds
-AHEAD = 2  # batches that are with the device at once: the one that it is at, and the next
 AGAIN = 1.0  # seconds before the log is looked for again where it cannot be seen
 log = structlog.get_logger()
 
@@ -101,18 +99,17 @@ class Worker:
     async def _process(self, arrivals: Sequence[Arrival]) -> None:
         """Hand over what has come, and have those whose turn it is take in batches, until something else is to be done.
 
-        What came of a batch is published while the device is at the next one, which waits for it there. All of it is
-        published when the device's turn ends: whoever has the next one finds no state ahead of what was sent.
+        What came of a batch is published while the device is at the next one. All of it is published when the device's
+        turn ends: whoever has the next one finds no state ahead of what was sent.
         """
         if not arrivals and not self._host.turns.is_waiting:
             return
         with self._checkpointer.processing():
-            under_way = deque([self._start(arrivals)])
-            while under_way:
-                taken = await under_way.popleft()
-                while len(under_way) < AHEAD and self._goes_on:
-                    under_way.append(self._start(()))  # of what was handed over: what comes next may find no room
+            taking: asyncio.Task[_Taken] | None = self._start(arrivals)
+            while taking is not None:
+                taken = await taking
                 self._intake.processed(taken.arrivals, taken.done, taken.full)
+                taking = self._start(()) if self._goes_on else None
                 if taken.results:
                     self._checkpointer.took(self._publisher.publish(taken.results, taken.seconds))
                 self._progress = self._beat = time.monotonic()
@@ -120,9 +117,9 @@ class Worker:
 
     @property
     def _goes_on(self) -> bool:
-        """Whether there may be another batch, and nobody wants anything else first."""
+        """Whether there is another batch of what was handed over, and nothing else to be done first."""
         intake, checkpointer = self._intake, self._checkpointer
-        is_ours = not (intake.closed or intake.in_doubt or intake.has_changed)
+        is_ours = not (intake.closed or intake.in_doubt or intake.has_changed or intake.is_waiting)
         is_free = not (self.device.turn.is_wanted or checkpointer.due or checkpointer.is_far_behind)
         return is_ours and is_free and self._host.turns.is_waiting
 
