@@ -275,7 +275,8 @@ class Engine:
             self.read_anew()  # the state shows none of them any more
             raise
         if facts is not None:
-            self._view.renew(self.state, facts[:, ::2].flatten())
+            # A copy: what is kept of one fact's row must not change with those that take its place in the buffer.
+            self._view.renew(self.state, facts[:, ::2].clone().flatten())
 
     def _read(self, time: int) -> tuple[View, int]:
         visible = self.turn_to(time)

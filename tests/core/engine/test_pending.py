@@ -15,6 +15,7 @@ from adatkg_core.state import GraphState
 from tests.core.engine.live_commit.test_live_memory import MEMORIES, NOW, each_memory, empty_engine
 from tests.core.engine.test_engine import KNOWN, NEW, RELATIONS
 from tests.support.small_graph import (
+    CONFIGURATIONS,
     EVERYTHING,
     Event,
     assert_same_answers,
@@ -25,6 +26,7 @@ from tests.support.small_graph import (
     small_graph,
 )
 
+GRAPH = small_graph()
 BUSY = [KNOWN[0]] * 4 + [*KNOWN, *NEW]  # one has more facts in a tick than its ring holds
 
 
@@ -151,3 +153,16 @@ def test_a_tick_that_fails_when_it_is_taken_in_as_a_whole_can_be_taken_in_again(
     for one in (engine, steady):
         one.advance(NOW + 2)
     assert_same_snapshot(engine.snapshot(), steady.snapshot())
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_whom_a_fact_has_changed_is_read_again_though_another_fact_has_its_place(name: str) -> None:
+    engine = engine_with_past(name)
+    time = (engine.watermark or 0) + 1
+    asked = [Query(GRAPH.relations[0], time + 3, s=subject, k=EVERYTHING) for subject in GRAPH.entities[:3]]
+    play(engine, asked)
+    for step, (s, o) in enumerate([(0, 5), (7, 9), (11, 3)]):  # each in a tick of its own, and nobody asks between
+        engine.observe([Fact(GRAPH.entities[s], GRAPH.relations[1], GRAPH.entities[o], time + step)])
+    kept = play(engine, asked)
+    engine.read_anew()
+    assert_same_answers(kept, play(engine, asked))
